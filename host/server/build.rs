@@ -12,16 +12,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-/// The text of the shell that the digest of the page takes the place of.
+/// The attribute text in the page's source `index.html` that the build replaces by the page's digest.
 const UNBUILT: &str = r#"name="belljar-page" content="development""#;
 
-/// The file that every view begins with.
+/// The HTML file that every view of the page begins with; the build stamps the digest into this file.
 const SHELL: &str = "index.html";
 
 /// Hex digits of the digest: enough to tell one build from another.
 const DIGITS: usize = 16;
 
-/// Media types by file endings. A file with another ending is not part of a page.
+/// Media types by file ending. The build fails for a page file with another ending.
 const TYPES: &[(&str, &str)] = &[
     ("css", "text/css; charset=utf-8"),
     ("html", "text/html; charset=utf-8"),
@@ -34,6 +34,8 @@ const TYPES: &[(&str, &str)] = &[
     ("woff2", "font/woff2"),
 ];
 
+/// Reads the page's files, computes one digest over all of them, and writes `page.rs` with the
+/// constants `DIGEST` and `FILES`, which the crate includes.
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
@@ -63,7 +65,8 @@ fn main() -> io::Result<()> {
     fs::write(out.join("page.rs"), code)
 }
 
-/// The files below a directory, by their paths there; none where there is no directory.
+/// Collects the files below `dir` with their contents, by path relative to `root`. A missing directory
+/// has no files: the page is not built.
 fn list_page_files(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -82,7 +85,7 @@ fn list_page_files(root: &Path, dir: &Path, files: &mut Vec<(String, Vec<u8>)>) 
     Ok(())
 }
 
-/// The shell with the digest of the page in it.
+/// Returns the bytes of `index.html` with the page's digest in place of [`UNBUILT`].
 fn stamp_digest(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
     let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{SHELL}` {why}"));
     let text = String::from_utf8(bytes).map_err(|_| bad("is no text"))?;
@@ -93,6 +96,8 @@ fn stamp_digest(bytes: Vec<u8>, digest: &str) -> io::Result<Vec<u8>> {
     Ok(text.replace(UNBUILT, &stamp).into_bytes())
 }
 
+/// Writes a file of the page plain and, if that is smaller, packed by gzip, and adds its entry to the
+/// code of `FILES`.
 fn embed_file(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     let Some((_, media_type)) = TYPES.iter().find(|(known, _)| *known == end) else {
@@ -120,7 +125,7 @@ fn embed_file(code: &mut String, at: &Path, name: &str, bytes: &[u8]) -> io::Res
     Ok(())
 }
 
-/// Writing to a text cannot fail.
+/// Adds a line to generated code. The write cannot fail, because a `String` grows as needed.
 fn write_line(code: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(code, "{line}");
 }

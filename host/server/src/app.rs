@@ -36,100 +36,107 @@ use crate::tenants::{OpenError, TenantOpener, TenantServices};
 /// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// The names of the server.
+    /// The host names by which the server may be called, and the origins of pages that may call it.
     pub names: ServerNames,
     /// True if callers without a key are admitted as the operator until the first key is made. Allowed on a
     /// loopback address only; see [`crate::may_listen`].
     pub open: bool,
-    /// Requests a second of one key. Default: [`DEFAULT_RATE`].
+    /// The most requests per second of one key. Default: [`DEFAULT_RATE`].
     pub requests_per_second: u32,
-    /// How long running turns get to end when the server stops, watched, answered and cancelled as
-    /// before; the rest is journalled. Default: [`DEFAULT_DRAIN`].
+    /// The time that running turns get to end when the server stops. Meanwhile they can be watched,
+    /// answered and cancelled as before; turns that do not end in time are resumed from their journal
+    /// at the next start. Default: [`DEFAULT_DRAIN`].
     pub drain: Duration,
-    /// Connections of all addresses at a time, WebSockets included. Default: what
-    /// [`connections_within`] the descriptors of the process.
+    /// The most simultaneous connections of all addresses, including WebSockets. Default:
+    /// [`connections_within`] for the number of file descriptors of the process.
     pub connections: u32,
-    /// Most simultaneous connections of one address, including WebSockets; an IPv6 address counts by its
-    /// first 64 bits. Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all connections.
+    /// The most simultaneous connections of one address, including WebSockets; an IPv6 address counts
+    /// by its first 64 bits. Default: [`DEFAULT_ADDRESS_CONNECTIONS`], and at most a quarter of all
+    /// connections.
     pub address_connections: u32,
-    /// Bytes of requests and answers of all tenants that are held at a time. Default:
-    /// [`crate::DEFAULT_BYTES_IN_FLIGHT`].
+    /// The most bytes of requests and answers that the server holds at a time, for all tenants.
+    /// Default: [`crate::DEFAULT_BYTES_IN_FLIGHT`].
     pub bytes_in_flight: u64,
-    /// Most bytes in flight of one tenant. Default: [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
+    /// The most bytes of requests and answers held at a time for one tenant. Default:
+    /// [`crate::DEFAULT_TENANT_BYTES_IN_FLIGHT`].
     pub tenant_bytes_in_flight: u64,
-    /// Most invalid keys that one address may present in a minute; after that, its requests are refused for a
-    /// while without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
+    /// The most invalid keys that one address may send in a minute. After that, requests of the address
+    /// are refused for a while without a check of their key. Default: [`DEFAULT_ADDRESS_FAILURES`].
     pub address_failures: u32,
-    /// How often an open stream or WebSocket looks whether its key still opens. Default:
-    /// [`DEFAULT_KEY_CHECK`].
+    /// The interval in which an open stream or WebSocket checks whether its key is still valid.
+    /// Default: [`DEFAULT_KEY_CHECK`].
     pub key_check: Duration,
-    /// How long the operator's settings of issuers are used before they are read again, however many tokens
-    /// arrive. Default: [`DEFAULT_ISSUER_CHECK`].
+    /// The time for which the operator's settings of issuers are used before they are read again,
+    /// however many tokens arrive. Default: [`DEFAULT_ISSUER_CHECK`].
     pub issuer_check: Duration,
-    /// How long a stream or WebSocket may be open, whatever the caller's credential. Default:
-    /// [`DEFAULT_STREAM_LIFE`].
+    /// The time after which an open stream or WebSocket is closed, whatever the caller's credential.
+    /// Default: [`DEFAULT_STREAM_LIFE`].
     pub stream_life: Duration,
-    /// How often the server checks for deleted tenants. Default: [`DEFAULT_TENANT_CHECK`].
+    /// The interval in which the server looks for deleted tenants. Default: [`DEFAULT_TENANT_CHECK`].
     pub tenant_check: Duration,
-    /// How often the audit log gets a line with what strangers did meanwhile. Default:
-    /// [`crate::DEFAULT_STRANGER_NOTES`].
+    /// The interval in which the audit log gets a line about refused callers without a valid key.
+    /// Default: [`crate::DEFAULT_STRANGER_NOTES`].
     pub stranger_notes: Duration,
-    /// Places of the host that no answer names, beside the tenants' own.
+    /// Directories of the host that are masked in every answer, besides the tenants' own.
     pub hidden: Vec<HiddenPlace>,
-    /// Days for which lines of the audit log are kept. Default: [`crate::DEFAULT_AUDIT_DAYS`].
+    /// The number of days for which lines of the audit log are kept. Default:
+    /// [`crate::DEFAULT_AUDIT_DAYS`].
     pub audit_days: u32,
-    /// True if an unstored turn of OpenAI's API continues after its caller has disconnected. Default: the
-    /// turn is cancelled.
+    /// True if a turn of OpenAI's API that is not to be stored continues after its caller has
+    /// disconnected. Default: the turn is cancelled.
     pub finish_left_turns: bool,
 }
 
-/// Default requests a second of one key: more than a person's tools make, less than a load that blocks
-/// others.
+/// The default for the requests per second of one key: more than a person's programs send, and less
+/// than a load that slows others down.
 pub const DEFAULT_RATE: u32 = 1_000;
 
-/// Default number of connections of one address. With the other bounds of a connection, half a gibibyte of
-/// buffers.
+/// The default for the connections of one address. With the other bounds of a connection, that is half
+/// a gibibyte of buffers.
 pub const DEFAULT_ADDRESS_CONNECTIONS: u32 = 2_048;
 
-/// Most connections of all addresses, however many descriptors there are.
+/// The most connections of all addresses, even if the process has more file descriptors.
 const MAX_CONNECTIONS: u64 = 16_384;
 
-/// Descriptors reserved for other uses of the server, for example the store, files and connections of tools,
-/// child processes. A quarter of all descriptors, within these bounds.
+/// The file descriptors kept free for other uses, for example the store, files and connections of
+/// tools, and child processes: a quarter of all descriptors, within this range.
 const RESERVE: std::ops::RangeInclusive<u64> = 64..=2_048;
 
-/// The number of connections for which a process has enough of its descriptors, after a reserve for its other
-/// work. For example, 1,024 descriptors allow 768 connections.
+/// The most connections for which a process has enough file descriptors, after the reserve for its
+/// other work. For example, 1,024 descriptors allow 768 connections.
 pub fn connections_within(descriptors: u64) -> u32 {
     let reserve = (descriptors / 4).clamp(*RESERVE.start(), *RESERVE.end());
     let left = descriptors.saturating_sub(reserve).clamp(1, MAX_CONNECTIONS);
     u32::try_from(left).unwrap_or(u32::MAX)
 }
 
-/// Default bound of invalid keys: one a second, for example from a program with an old key.
+/// The default for invalid keys of one address in a minute: one a second, for example from a program
+/// with an old key.
 pub const DEFAULT_ADDRESS_FAILURES: u32 = 60;
 
-/// Default interval in which streams check their key. A revoked key's streams end within two intervals,
-/// because all streams of one key share a read of the store.
+/// The default interval in which an open stream checks its key. The streams of a revoked key end within
+/// two intervals, because all streams of one key share a read of the store.
 pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 
-/// Default age of the issuers' settings. A removed rule admits tokens for this age plus the time of the next
-/// read.
+/// The default time for which issuers' settings are used. After the operator removes a rule, its tokens
+/// are accepted for this time and the time of the next read.
 pub const DEFAULT_ISSUER_CHECK: Duration = Duration::from_secs(1);
 
-/// Default life of a stream: a day, so that a token without an end must be sent anew once a day.
+/// The default time after which a stream is closed: a day, so that a token without an expiry must be
+/// sent again once a day.
 pub const DEFAULT_STREAM_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Default interval between searches for deleted tenants.
+/// The default interval between two searches for deleted tenants.
 pub const DEFAULT_TENANT_CHECK: Duration = Duration::from_secs(5);
 
-/// Largest age of a tenant's settings in answers. Turns read the settings themselves.
+/// The longest time for which an answer may show a tenant's old settings. Turns read the settings
+/// themselves.
 const LOOKED_AT: Duration = Duration::from_secs(1);
 
-/// Default time for running turns to end when the server stops.
+/// The default time that running turns get to end when the server stops.
 pub const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 
-/// The server. Clones share it.
+/// The server. Clones share one state.
 #[derive(Clone)]
 pub struct App(Arc<AppInner>);
 
@@ -142,15 +149,15 @@ struct AppInner {
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: RateLimiter,
-    /// Limits each address's requests for files of the page. Separate from `rates`, so that the addresses of
-    /// strangers displace no key from the limiter's memory.
+    /// Limits each address's requests for files of the page. Separate from `rates`, so that addresses
+    /// of strangers cannot displace a key from that limiter's memory.
     page_rates: RateLimiter,
-    /// Limits the lines of the audit log about refusals, for each key; refusals above the limit are counted
-    /// in `counts`.
+    /// Limits the audit log's lines about refusals, for each key. Refusals beyond the limit are only
+    /// counted, in `counts`.
     refusals: RateLimiter,
     counts: RefusalCounts,
     outward: Arc<PlaceHider>,
-    /// Limits the invalid keys that each address may try.
+    /// Limits the invalid keys that each address may send.
     tried: RateLimiter,
     /// Limits the logins of each key.
     logins: RateLimiter,
@@ -161,15 +168,16 @@ struct AppInner {
     checked: LastCheck,
     /// Cancelled when the server accepts no more turns.
     stopping: CancellationToken,
-    /// Cancelled when no turns run any more, so that streams end.
+    /// Cancelled when no turn runs any more, so that open streams end.
     stopped: CancellationToken,
-    /// Connections and WebSockets.
+    /// The tasks of connections and WebSockets, awaited at the stop.
     tasks: TaskTracker,
     /// The number of open WebSockets.
     sockets: BoundedCounter,
 }
 
-/// The context of a handler: the caller, and the sessions of the caller's tenant.
+/// The context of a handler: the authenticated caller, and the service with the sessions of the
+/// caller's tenant.
 pub(crate) struct HandlerContext {
     pub(crate) app: App,
     pub(crate) caller: Caller,
@@ -177,7 +185,8 @@ pub(crate) struct HandlerContext {
 }
 
 impl App {
-    /// A server over a store. `tenants` opens tenants on demand; `admission` is shared by all.
+    /// Builds a server on a store. `tenants` opens tenants on demand; all tenants share the places of
+    /// `admission`.
     pub fn new(
         config: ServerConfig,
         store: Store,
@@ -219,20 +228,20 @@ impl App {
         }))
     }
 
-    /// Resumes the interrupted turns of every tenant. Returns their number.
+    /// Resumes the turns of every tenant that were interrupted when the server stopped. Returns their
+    /// number.
     ///
     /// # Errors
-    ///
     /// When the store cannot be read.
     pub async fn recover_turns(&self) -> Result<usize, belljar_store::StoreError> {
         let tenants = self.0.store.tenant_registry().tenants_in_flight().await?;
         Ok(self.0.services.recover_tenants(&tenants).await)
     }
 
-    /// Checks whether each tenant could be served, and returns the failing ones, by name.
+    /// Checks for each tenant whether its settings and workspace are usable, and returns the tenants
+    /// that are not, sorted by name.
     ///
     /// # Errors
-    ///
     /// When the store cannot be read.
     pub async fn check_tenants(
         &self,
@@ -244,7 +253,7 @@ impl App {
     /// Opens the operator's own tenant, so that faults of its settings are known before the first call.
     /// Faults are logged.
     pub async fn open_own(&self) {
-        // An error is ignored here, because every later caller of this tenant gets the same error.
+        // The error is ignored here, because every later caller of this tenant gets the same error.
         let _ = self.0.services.open_service(TENANT, TENANT).await;
     }
 
@@ -266,32 +275,30 @@ impl App {
         Ok((enabled, self.0.services.not_served()))
     }
 
-    /// Returns whether callers need a key.
+    /// Returns whether callers of this server need a key.
     ///
     /// # Errors
-    ///
     /// When the store cannot be read.
     pub async fn needs_keys(&self) -> Result<bool, belljar_store::StoreError> {
         Ok(!self.0.config.open || self.0.store.tenant_registry().keys_needed().await?)
     }
 
-    /// A token with which the operator opens the page: `/login#once=TOKEN`. Valid once, for
-    /// [`crate::LINK_MINUTES`] minutes, with an admin's rights in the operator's own tenant.
+    /// Makes a one-time token with which the operator opens the page: `/login#once=TOKEN`. It is valid
+    /// once, for [`crate::LINK_MINUTES`] minutes, with an admin's rights in the operator's own tenant.
     ///
     /// # Errors
-    ///
     /// When the system returns no random bytes.
     pub fn offer_link(&self) -> Result<String, getrandom::Error> {
         self.0.links.offer_link(Instant::now())
     }
 
-    /// Replaces the handler of messages at `/mcp` by the embedding program's. `make` gets belljar's own
-    /// handler, one for each session and for each message outside of sessions, and the new handler may pass
-    /// messages on. The caller is authenticated before, and the new handler cannot widen the rights of
-    /// belljar's own. Must be called before serving; later it has no effect.
+    /// Replaces the handler of MCP messages at `/mcp` by a handler of the embedding program. `make` is
+    /// called for each session, and for each message outside of sessions; it gets belljar's own
+    /// handler, to which the new handler may pass messages on. The caller is authenticated before, and
+    /// the new handler cannot widen the rights of belljar's own. Must be called before serving; later
+    /// it has no effect.
     ///
     /// # Errors
-    ///
     /// When the system returns no random bytes.
     pub fn handle_mcp<H: ServerHandler>(
         &self,
@@ -302,8 +309,8 @@ impl App {
         Ok(())
     }
 
-    /// Accepts tokens of these issuers beside belljar's own keys, by the issuers' settings. Must be called
-    /// before serving; only the first call has an effect.
+    /// Accepts tokens of external issuers besides belljar's own keys. Must be called before serving;
+    /// only the first call has an effect.
     pub fn trust_issuers(&self, issuers: Arc<dyn IssuerSource>) {
         self.0.gatekeeper.take_tokens(TokenGate::new(issuers, self.0.config.issuer_check));
     }
@@ -337,7 +344,7 @@ impl App {
         &*self.0.clock
     }
 
-    /// Now, in milliseconds since 1970.
+    /// The present time, in milliseconds since 1970.
     pub(crate) fn now_millis(&self) -> i64 {
         self.0.clock.now().as_millisecond()
     }
@@ -396,7 +403,7 @@ impl App {
         &self.0.checked
     }
 
-    /// Cancelled when the server accepts no more turns; running turns go on.
+    /// A token that is cancelled when the server accepts no more turns; running turns go on.
     pub(crate) fn stopping_token(&self) -> &CancellationToken {
         &self.0.stopping
     }
@@ -413,7 +420,7 @@ impl App {
         &self.0.sockets
     }
 
-    /// Cancelled when no turns run any more; streams and open answers end.
+    /// A token that is cancelled when no turn runs any more, so that streams and open answers end.
     pub(crate) fn stopped_token(&self) -> &CancellationToken {
         &self.0.stopped
     }
@@ -426,7 +433,7 @@ impl std::fmt::Debug for App {
 }
 
 impl HandlerContext {
-    /// A session of this tenant. Another tenant's session counts as missing.
+    /// Finds a session of the caller's tenant. A session of another tenant is reported as missing.
     pub(crate) async fn find_session(&self, id: &str) -> Result<StoredSession, Problem> {
         if !is_id(id) {
             return Err(Problem::not_found("session", id));
@@ -438,7 +445,8 @@ impl HandlerContext {
         self.service.store()
     }
 
-    /// Reads the tenant's files, on a thread of the tenant's share.
+    /// Runs `read` on a thread for blocking work, for example to read the tenant's files. Each tenant
+    /// has a share of these threads.
     pub(crate) async fn look_up<T: Send + 'static>(
         &self,
         look: impl FnOnce(&StopSignal) -> T + Send + 'static,
@@ -463,6 +471,6 @@ fn permit_count(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The route of a request, for counts and logs.
+/// The route that a request matched, attached to its answer for counts and logs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MatchedRoute(pub(crate) &'static Route);

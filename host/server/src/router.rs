@@ -1,4 +1,4 @@
-//! The router: the gate before every route of the table.
+//! The router: puts the layers of checks before the handler of every route.
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -38,7 +38,7 @@ impl App {
                 let method = ShownText::clip_line(request.method().as_str(), 40).to_string();
                 Problem::new(ProblemKind::Method, format!("`{method}` does not fit this path"))
             });
-        // Runs after the check of names, which refuses requests of strangers' pages.
+        // This layer runs after the check of names, which refuses requests from pages of strangers.
         let router = match self.config().names.cors_for_origins() {
             Some(cors) => router.layer(cors),
             None => router,
@@ -59,7 +59,7 @@ fn method_filter(verb: HttpVerb) -> MethodFilter {
     }
 }
 
-/// The handler of a route.
+/// The handler function of an operation.
 fn route_handler(op: RouteOp, method: MethodFilter) -> MethodRouter<App> {
     match op {
         RouteOp::Chat => on(method, chat::begin_chat),

@@ -1,4 +1,4 @@
-//! The one table of routes: the source of the router, the rights of callers, the OpenAPI document and their tests.
+//! The only table of routes, of which the router, callers' rights, the OpenAPI document and tests are made.
 
 mod lookup;
 
@@ -11,19 +11,19 @@ use crate::openai;
 /// One route.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The operation.
+    /// The operation that the route performs.
     pub op: RouteOp,
-    /// The method.
+    /// The HTTP method.
     pub verb: HttpVerb,
     /// The path; `{name}` is a parameter, for example `/v1/sessions/{id}`.
     pub path: &'static str,
-    /// The least scope of the caller.
+    /// The least scope that the caller needs.
     pub needs: RequiredScope,
     /// The object in the path, which must belong to the caller's tenant.
     pub object: PathObject,
 }
 
-/// A method of HTTP.
+/// An HTTP method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the methods' own names")]
@@ -37,22 +37,22 @@ pub enum HttpVerb {
 /// The least scope of a caller. Each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequiredScope {
-    /// No credential, not even a key.
+    /// No credential at all.
     Nothing,
-    /// A key that may look.
+    /// A key that may only read.
     ReadOnly,
-    /// A key that may talk.
+    /// A key that may also run turns.
     Member,
-    /// A key that may change its tenant's objects.
+    /// A key that may also change its tenant's objects, for example agents.
     Admin,
-    /// An admin's key of the operator's own tenant: the answer shows all tenants.
+    /// An admin's key of the operator's own tenant, because the answer shows all tenants.
     Operator,
 }
 
 /// The object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathObject {
-    /// The path names no object.
+    /// None.
     None,
     /// A session.
     Session,
@@ -62,9 +62,9 @@ pub enum PathObject {
     Question,
     /// An agent of the tenant.
     Agent,
-    /// A turn, as a response of OpenAI's wire.
+    /// A turn, named as a response of OpenAI's API.
     Response,
-    /// An agent, as a model of OpenAI's wires.
+    /// An agent, named as a model of OpenAI's API.
     Model,
 }
 
@@ -144,7 +144,7 @@ const fn new_route(
     Route { op, verb, path, needs, object }
 }
 
-/// Every route.
+/// Every route of the server.
 pub const ROUTES: &[Route] = &[
     new_route(RouteOp::Chat, HttpVerb::Post, "/v1/chat", RequiredScope::Member, PathObject::None),
     new_route(
@@ -524,10 +524,10 @@ pub const ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// Returns whether the gate writes a call to the audit log: a call that has changed data by the time of
-    /// its answer.
+    /// Returns whether the check layer writes this call to the audit log: a call that has changed data when
+    /// it is answered.
     pub fn is_audited(&self) -> bool {
-        // Most write their lines themselves: when the turn begins, when the person of a login is known, or
+        // These write their lines themselves: when a turn begins, when the person of a login is known, or
         // when an MCP client acts. The last two only trigger a check, and change nothing.
         let itself = matches!(
             self.op,
@@ -543,7 +543,7 @@ impl Route {
         self.verb != HttpVerb::Get && !itself
     }
 
-    /// Returns whether the answer may last as long as a turn.
+    /// Returns whether the answer may take as long as a turn, so that no time limit applies.
     pub fn is_long(&self) -> bool {
         matches!(
             self.op,
@@ -557,7 +557,7 @@ impl Route {
         )
     }
 
-    /// Bytes held before the handler begins, for handlers that read that much at once.
+    /// The bytes that must be held before the handler begins, for handlers that read so much at once.
     pub(crate) fn bytes_to_hold(&self) -> u64 {
         match self.op {
             RouteOp::ListMessages
@@ -571,18 +571,18 @@ impl Route {
             | RouteOp::ReadResponse
             | RouteOp::ListInputItems
             | RouteOp::Preview => PAGE_BYTES,
-            // A file of the largest size, twice: read and sent.
+            // A file of the largest size counts twice: as read, and as sent.
             RouteOp::ReadAttachment => 2 * MAX_ATTACHMENT_BYTES as u64,
             _ => 0,
         }
     }
 
-    /// The name in the audit log, the metrics and the OpenAPI document.
+    /// The operation's name in the audit log, the metrics and the OpenAPI document.
     pub fn name(&self) -> &'static str {
         self.op.name()
     }
 
-    /// Returns whether the route is part of the API document: MCP has its own description.
+    /// Returns whether the route is part of the OpenAPI document. MCP is not, because it describes itself.
     pub fn is_described(&self) -> bool {
         !matches!(
             self.op,
@@ -590,7 +590,7 @@ impl Route {
         )
     }
 
-    /// Returns whether the route is part of OpenAI's API, whose errors have a separate form.
+    /// Returns whether the route is part of OpenAI's API, whose errors have a form of their own.
     pub fn is_openai(&self) -> bool {
         openai::is_openai_path(self.path)
     }

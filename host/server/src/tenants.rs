@@ -1,7 +1,7 @@
-//! The open tenants with their sessions. A tenant is opened on first use and stays open.
+//! The open tenants, each with the service of its sessions. A tenant is opened on first use and stays open.
 //!
-//! Tenants are distinguished by id: a tenant deleted and made again has another id, and no access to its
-//! predecessor's open objects.
+//! Tenants are distinguished by id: a tenant that is deleted and made again has another id, and no access to
+//! its predecessor's open objects.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,35 +17,33 @@ use tokio::sync::OnceCell;
 use crate::http::outward::PlaceHider;
 use crate::http::problem::Problem;
 
-/// How long a caller is asked to wait before retrying a tenant that could not be opened.
+/// The time after which a caller should retry if its tenant could not be opened.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// How long such a tenant is not opened again, because each attempt costs the same. Short, so that a mended
-/// tenant is served at once.
+/// The time for which a tenant that failed to open is not tried again, because each attempt costs the same.
+/// Short, so that a repaired tenant is soon served.
 const OPENED_AGAIN: Duration = Duration::from_secs(1);
 
-/// Opens tenants: reads settings and builds hosts.
+/// Opens tenants: reads their settings and builds their hosts.
 #[async_trait]
 pub trait TenantOpener: Send + Sync {
-    /// Opens the sessions of an authenticated tenant. Called once for each tenant, and again after a failure.
+    /// Opens a tenant's service. Called once for each tenant, and again after a failure.
     ///
     /// # Errors
-    ///
-    /// When the tenant cannot be served now. The text is for the operator's log; callers get less.
+    /// When the tenant cannot be served now. The text is for the operator's log; callers read less.
     async fn open_tenant(&self, tenant: &Tenant) -> Result<Service, OpenError>;
 
     /// Checks that a tenant could be opened, without opening it. Called for every tenant at the server's
-    /// start, for a new tenant soon after its making, and again after a failure. By default, succeeds.
+    /// start, for a new tenant soon after it was made, and again after a failure. By default, succeeds.
     ///
     /// # Errors
-    ///
     /// The error that [`TenantOpener::open_tenant`] would return.
     async fn check_tenant(&self, _tenant: &Tenant) -> Result<(), OpenError> {
         Ok(())
     }
 
-    /// Returns whether the tenant with this id has a grant that needs a restart of this process, as of the
-    /// last check. Default: no.
+    /// Returns whether, at the last check, the tenant with this id had a grant that needs a restart of this
+    /// process. Default: no.
     fn waits_for_restart(&self, _id: &str) -> bool {
         false
     }
@@ -62,16 +60,16 @@ pub enum OpenError {
     Setup(String),
 }
 
-/// The tenants that are open.
+/// All tenants of the server that were opened or checked.
 pub(crate) struct TenantServices {
     opener: Arc<dyn TenantOpener>,
     registry: Registry,
     outward: Arc<PlaceHider>,
-    /// The open tenants by id.
+    /// The open or opening tenants by id.
     open: Mutex<HashMap<String, Arc<OnceCell<Service>>>>,
     /// The result of each tenant's last check, by id.
     found: Mutex<HashMap<String, TenantCheck>>,
-    /// True after the service stops: no tenant accepts turns any more, even one opened later.
+    /// True after the service was stopped: no tenant accepts turns any more, even one that opens later.
     closing: AtomicBool,
 }
 
@@ -82,9 +80,9 @@ enum TenantCheck {
     Not(NotServed),
 }
 
-/// The reason why a call finds no open tenant.
+/// The reason why a caller gets no open tenant.
 enum OpeningFailure {
-    /// Another caller has just tried.
+    /// Another attempt has just failed, with this problem.
     Known(Problem),
     Failed(OpenError),
 }
@@ -93,7 +91,7 @@ enum OpeningFailure {
 #[derive(Clone)]
 struct NotServed {
     at: Instant,
-    /// The reason as logged.
+    /// The reason, as it was logged.
     why: String,
     /// The answer to a caller.
     problem: Problem,
@@ -115,19 +113,19 @@ impl TenantServices {
         Self { opener, registry, outward, open, found, closing: AtomicBool::new(false) }
     }
 
-    /// The sessions of a tenant, by name and id. Callers of an opening tenant wait for each other. A fault is
-    /// logged once, however many callers ask.
+    /// Returns the service of a tenant, by name and id, and opens it if necessary. Simultaneous callers of
+    /// one tenant share one attempt. A failure is logged once, however many callers get it.
     pub(crate) async fn open_service(&self, tenant: &str, id: &str) -> Result<Service, Problem> {
         if let Some(problem) = self.recent_problem(id) {
             return Err(problem);
         }
         let cell = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only ids of existing keys reach this map, so it is no longer than the list of tenants.
+            // Only ids of existing tenants get here, so the map is no longer than the list of tenants.
             Arc::clone(open.entry(id.to_owned()).or_default())
         };
         let opening = async || {
-            // A faster caller may have the result already.
+            // Another caller may just have failed to open it, and then its problem is returned.
             match self.recent_problem(id) {
                 Some(problem) => Err(OpeningFailure::Known(problem)),
                 None => self.open_tenant(tenant, id).await.map_err(OpeningFailure::Failed),
@@ -137,8 +135,8 @@ impl TenantServices {
             Err(OpeningFailure::Known(problem)) => Err(problem),
             Ok(open) => {
                 self.lock_checks().insert(id.to_owned(), TenantCheck::Served);
-                // Checked once the tenant can be found: either `drain` sees the tenant, or this check sees
-                // `drain`.
+                // Checked after the tenant was inserted: so either `drain` finds the tenant, or this check
+                // sees that `drain` has begun.
                 if self.closing.load(Ordering::SeqCst) {
                     open.take_no_turns();
                 }
@@ -165,7 +163,7 @@ impl TenantServices {
         }
     }
 
-    /// The answer to a caller about a tenant that did not open just now.
+    /// The answer of an attempt to open this tenant that failed a moment ago.
     fn recent_problem(&self, id: &str) -> Option<Problem> {
         let before = self.not_served_before(id)?;
         (before.at.elapsed() < OPENED_AGAIN).then_some(before.problem)
@@ -184,20 +182,20 @@ impl TenantServices {
         Ok(service)
     }
 
-    /// Looks at the settings of all that are open.
+    /// Checks the settings of all open tenants for changes.
     pub(crate) async fn look_for_changes(&self, look: LookDepth) {
         for service in self.open_services() {
             service.look_for_changes(look).await;
         }
     }
 
-    /// The number of tenants that are served by earlier settings, because the present ones are invalid.
+    /// The number of tenants that still use earlier settings, because the present ones are invalid.
     pub(crate) fn on_older_settings(&self) -> usize {
         self.open_services().iter().filter(|service| service.is_on_older_settings()).count()
     }
 
-    /// INV-153: checks the tenants of `there` that are not known to be served. Returns the newly failing ones
-    /// with the reasons.
+    /// INV-153: checks the tenants of `there` that are not known to be served. Returns the tenants that newly
+    /// fail, with the reasons.
     pub(crate) async fn check_tenants(&self, there: &[Tenant]) -> Vec<(String, OpenError)> {
         let enabled: HashMap<&str, &Tenant> = there
             .iter()
@@ -226,7 +224,7 @@ impl TenantServices {
         found
     }
 
-    /// The number of tenants that could not be served at their last check.
+    /// The number of tenants that failed their last check.
     pub(crate) fn not_served(&self) -> usize {
         self.lock_checks().values().filter(|found| !found.is_served()).count()
     }
@@ -247,11 +245,11 @@ impl TenantServices {
         open.values().filter_map(|cell| cell.get().cloned()).collect()
     }
 
-    /// Opens these tenants and resumes their interrupted turns. Returns the number of turns.
+    /// Opens these tenants and resumes their interrupted turns. Returns the number of resumed turns.
     pub(crate) async fn recover_tenants(&self, tenants: &[Tenant]) -> usize {
         let mut turns = 0;
         for tenant in tenants {
-            // A tenant that cannot be opened is logged, and its turns wait for the next start.
+            // If a tenant cannot be opened, that is logged, and its turns wait for the next start.
             let Ok(service) = self.open_service(&tenant.name, &tenant.id).await else { continue };
             match service.recover_turns().await {
                 Ok(recovered) => turns += recovered,
@@ -266,15 +264,15 @@ impl TenantServices {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
-    /// INV-101: closes the tenants of `open` that are missing from `there`. Their turns are stopped, and
-    /// nothing more is stored for them. A tenant deleted and made again is another tenant, with another id.
+    /// INV-101: closes the tenants of `open` that are missing from `there`, because they were deleted. Their
+    /// turns are stopped, and nothing more is stored for them.
     pub(crate) fn close_deleted(&self, open: &[String], there: &[Tenant]) {
         let there: HashSet<&str> = there.iter().map(|tenant| tenant.id.as_str()).collect();
         for id in open.iter().filter(|id| !there.contains(id.as_str())) {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(cell) = open.get(id) else { continue };
             let Some(service) = cell.get().cloned() else {
-                // An opening tenant has no turns, and is checked again later.
+                // A tenant that is still opening has no turns, and is checked again later.
                 if Arc::strong_count(cell) == 1 {
                     open.remove(id);
                 }
@@ -288,7 +286,7 @@ impl TenantServices {
         }
     }
 
-    /// Refuses new turns, and waits for the running ones up to a limit.
+    /// Refuses new turns of all tenants, and waits for the running ones, at most for `limit`.
     pub(crate) async fn drain_turns(&self, limit: Duration) {
         self.closing.store(true, Ordering::SeqCst);
         let all = self.open_services();

@@ -1,7 +1,7 @@
-//! The span of a request, for the operator's tracer (INV-98).
+//! The span of a request, for the operator's tracing system (INV-98).
 //!
-//! Requests of admitted callers have a span: a stranger must not fill a collector, nor choose a trace.
-//! Refused requests are counted, and are in the audit log.
+//! Only requests of authenticated callers have a span, because a stranger must not fill a collector, nor
+//! choose a trace. Refused requests are counted, and are in the audit log.
 
 use axum::http::{HeaderMap, StatusCode};
 use belljar_agent::TRACE_TARGET;
@@ -17,10 +17,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use crate::http::auth::Caller;
 use crate::routes::{Route, RouteOp};
 
-/// The header that names the trace of a request.
+/// The header in which a request names its trace (W3C Trace Context).
 const TRACEPARENT: &str = "traceparent";
 
-/// A request of an admitted caller. Requests that machines repeat, for example health checks, have no span.
+/// The span of a request. Requests that machines repeat, for example health checks, have no span.
 pub(crate) fn request_span(route: &Route, caller: &Caller, headers: &HeaderMap) -> Span {
     if route.op == RouteOp::Metrics {
         return Span::none();
@@ -42,13 +42,14 @@ pub(crate) fn request_span(route: &Route, caller: &Caller, headers: &HeaderMap) 
     if !span.is_disabled()
         && let Some(parent) = remote_parent(headers)
     {
-        // An error: there is no receiver of spans.
+        // An error means that no receiver of spans is set up.
         let _ = span.set_parent(parent);
     }
     span
 }
 
-/// Records the answer. A caller's own failure is not the server's.
+/// Records the answer's status. Only a server error marks the span as failed, because a caller's mistake is
+/// not the server's.
 pub(crate) fn record_answer(span: &Span, status: StatusCode) {
     if span.is_disabled() {
         return;
@@ -60,8 +61,8 @@ pub(crate) fn record_answer(span: &Span, status: StatusCode) {
     }
 }
 
-/// The span that a caller names as the request's parent, if named once and in the form of the W3C. Other
-/// fields (`tracestate`) are not passed on.
+/// The span that a caller names as the request's parent, if the header occurs once and in the form of the
+/// W3C. The other header (`tracestate`) is not passed on.
 fn remote_parent(headers: &HeaderMap) -> Option<Context> {
     if headers.get_all(TRACEPARENT).iter().count() != 1 {
         return None;

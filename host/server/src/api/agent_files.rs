@@ -14,13 +14,14 @@ use utoipa::ToSchema;
 use crate::api::agent_text::DiagnosticBody;
 use crate::api::scope::{InScope, scope_word};
 
-/// Most listed files of each kind: an author with more mends these first.
+/// The most broken files and the most drafts in one answer: an author with more fixes the first ones
+/// first.
 const MAX_FILES: usize = 200;
 
 /// Most findings reported about one file: the first ones, because an author fixes these first.
 const MAX_FINDINGS: usize = 5;
 
-/// Most characters of a file's name.
+/// The most characters of a file's name in an answer.
 const MAX_NAME: usize = 200;
 
 /// A file that cannot be understood as an agent, or whose name is taken.
@@ -53,8 +54,9 @@ pub(crate) struct DraftBody {
     command: Option<String>,
 }
 
-/// The files in a scope that are no agents: broken files, and drafts. `admin` = the caller may see the
-/// operator's commands. Reads files.
+/// Lists the files in a scope that cannot be used as agents: broken files, and drafts. `admin` is true
+/// if the caller may see the operator's commands. Reads files, so callers run this on a thread for
+/// blocking work.
 pub(crate) fn find_unused(
     host: &Host,
     wanted: &InScope,
@@ -63,7 +65,8 @@ pub(crate) fn find_unused(
     let catalog = host.library.catalog();
     let mut broken = Vec::new();
     for skipped in catalog.skipped_files() {
-        // A stored agent that cannot be parsed is in the list of agents instead.
+        // A stored agent with an unreadable text appears in the list of agents, not among the broken
+        // files.
         let is_kept = matches!(&skipped.scope, AgentScope::Library(name) if name == API_LIBRARY);
         let scope = scope_word(&skipped.scope);
         if is_kept || !wanted.includes_scope(&scope) {
@@ -94,7 +97,7 @@ pub(crate) fn find_unused(
     (broken, home_drafts(host, wanted, admin))
 }
 
-/// The drafts of the home.
+/// Lists the drafts in the operator's home: agent files that wait until the operator promotes them.
 fn home_drafts(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
     let root = host.library.roots().iter().find(|root| root.scope == AgentScope::Home);
     let home = root.and_then(|root| root.dir.parent());
@@ -124,7 +127,7 @@ fn home_drafts(host: &Host, wanted: &InScope, admin: bool) -> Vec<DraftBody> {
     found.into_iter().take(MAX_FILES).map(draft).collect()
 }
 
-/// Removes the host's own paths from a finding, for callers.
+/// Removes the host's own paths from a finding about a file, because remote callers see the finding.
 fn without_path(found: &Diagnostic) -> Diagnostic {
     let message = match found.code {
         NAME_TAKEN => "its name is taken by an agent that is in use".to_owned(),
@@ -139,7 +142,8 @@ fn duplicate_name(path: &Path, first: &str) -> Diagnostic {
     Diagnostic { hint, ..Diagnostic::for_file(path, NAME_TAKEN, message) }
 }
 
-/// A path below the folder of its scope, because a peer must not learn the place on the host.
+/// A path relative to the folder of its scope, because a remote caller must not learn where that folder
+/// is on the host.
 fn path_in_scope(host: &Host, scope: &AgentScope, path: &Path) -> String {
     let roots = host.library.roots().iter().filter(|root| root.scope == *scope);
     let below = roots.filter_map(|root| path.strip_prefix(&root.dir).ok()).next();

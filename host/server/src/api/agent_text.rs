@@ -20,16 +20,17 @@ use crate::app::HandlerContext;
 use crate::http::problem::{Problem, ProblemKind};
 use crate::routes::RequiredScope;
 
-/// A text that was read.
+/// The result of parsing an agent's text that a caller sent.
 pub(crate) struct AgentText {
-    /// The name of the agent; `None` = the text is no usable agent.
+    /// The agent's name; `None` if the text is no usable agent.
     pub(crate) slug: Option<Slug>,
-    /// The definition, with the rights that it would get.
+    /// The parsed definition, with the rights that the operator's grants would leave to the agent;
+    /// `None` if the text is no usable agent.
     pub(crate) definition: Option<DefinitionBody>,
-    /// The system prompt.
+    /// The system prompt; `None` if the text is no usable agent.
     pub(crate) body: Option<String>,
     pub(crate) diagnostics: Vec<DiagnosticBody>,
-    /// The agent that the text would be, if stored.
+    /// The agent that would exist if the text were stored; used for a preview.
     pub(crate) agent: Option<Box<ResolvedAgent>>,
 }
 
@@ -96,7 +97,8 @@ pub(crate) struct DiagnosticBody {
     hint: Option<String>,
 }
 
-/// Reads a text as the file `slug.md` would be read.
+/// Parses `text` by the rules for an agent file named `slug.md`. Errors in the text are findings of the
+/// result, not a [`Problem`].
 pub(crate) async fn read_text(
     ctx: &HandlerContext,
     slug: &str,
@@ -139,7 +141,8 @@ pub(crate) async fn read_text(
     read.map_err(|why| failed(&why))
 }
 
-/// The reason why a text is no agent, without hints that only the operator can follow.
+/// The reason why a text is no agent, as a caller reads it: without hints that only the operator can
+/// follow.
 fn why_not(reason: NotAnAgent) -> &'static str {
     match reason {
         NotAnAgent::Wrapped => "its frontmatter stands in a code fence or after a heading",
@@ -161,7 +164,7 @@ impl AgentText {
         Self { slug: None, definition: None, body: None, diagnostics, agent: None }
     }
 
-    /// The problem of a text that is no agent, with the reason.
+    /// The answer to a caller whose text is no agent: a problem with the first error found in the text.
     pub(crate) fn to_problem(&self) -> Problem {
         let why = self.diagnostics.iter().find(|found| found.is_error());
         let why = why.map_or_else(|| "it is no agent".to_owned(), DiagnosticBody::to_line);
@@ -171,7 +174,8 @@ impl AgentText {
 }
 
 impl DefinitionBody {
-    /// As [`Self::of`], with the operator's command if `admin` is true.
+    /// Like [`Self::from_agent`], with the reason why no model would answer, and, if `admin` is true,
+    /// with the operator's command that unblocks the agent.
     pub(crate) fn with_command(agent: &ResolvedAgent, host: &Host, admin: bool) -> Self {
         let blocked = matches!(agent.status, AgentReadiness::Blocked { .. });
         let hint = Some(&agent.hint).filter(|hint| admin && blocked && !hint.is_empty());
@@ -179,6 +183,7 @@ impl DefinitionBody {
         Self { command, model_problem: no_model(agent, host), ..Self::from_agent(agent) }
     }
 
+    /// Copies the definition and the granted tools of an agent into the form of an answer.
     pub(crate) fn from_agent(agent: &ResolvedAgent) -> Self {
         let definition = &agent.definition;
         let subagents = definition.subagents.as_ref().map(|ask| SubagentsBody {
@@ -206,7 +211,8 @@ impl DefinitionBody {
     }
 }
 
-/// The reason why no model would answer for an agent, in words for any caller; `None` = a model would.
+/// The reason why no model would answer for an agent, in words for any caller; `None` if a model would
+/// answer.
 fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
     match model_of(host, None, agent, None) {
         Ok(_) => None,
@@ -215,22 +221,24 @@ fn no_model(agent: &ResolvedAgent, host: &Host) -> Option<String> {
     }
 }
 
-/// Returns whether a text is for the person at the server's own machine, because of a command, an option or a
-/// file in it.
+/// Returns whether a hint can be followed only at the server's own machine, because the hint names a
+/// command, an option or a file there.
 fn is_for_the_operator(text: &str) -> bool {
     let option = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_lowercase());
     let names = ["`belljar ", "belljar.toml"];
     names.iter().any(|name| text.contains(name)) || text.split("`--").skip(1).any(option)
 }
 
-/// The remedies of callers in place of what only the operator can, by a part of the hint.
+/// Replacements for hints that only the operator can follow: if a hint contains the first text, a
+/// remote caller reads the second.
 const INSTEAD: [(&str, &str); 3] = [
     ("`belljar tools list`", "`GET /v1/tools` shows all tools"),
     ("remove `host`", "remove `host`: the operator of this server grants directories"),
     ("lenient", "begin the file with `---`, or ask the operator to have such files read"),
 ];
 
-/// A hint for the caller: a hint with the operator's commands or files is replaced.
+/// A hint as a remote caller reads it: a hint with the operator's commands or files is replaced by an
+/// entry of [`INSTEAD`].
 fn for_callers(hint: &str) -> String {
     if !is_for_the_operator(hint) {
         return hint.to_owned();
@@ -251,12 +259,12 @@ impl DiagnosticBody {
         }
     }
 
-    /// Returns whether the finding makes the text unusable.
+    /// Returns whether this finding makes the agent's text unusable.
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error.to_string()
     }
 
-    /// The finding in one line.
+    /// The finding in one line, for example `line 3: the name is missing`.
     pub(crate) fn to_line(&self) -> String {
         match self.line {
             0 => self.message.clone(),

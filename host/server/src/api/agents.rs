@@ -68,7 +68,7 @@ pub(crate) struct Agents {
     drafts: Vec<DraftBody>,
 }
 
-/// The filter of the list of agents.
+/// The query of `GET /v1/agents`: filter and page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentsQuery {
@@ -76,7 +76,7 @@ pub(crate) struct AgentsQuery {
     scope: Option<String>,
 }
 
-/// The choice among several agents of one name.
+/// The query that chooses one of several agents with the same name, by its scope.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentQuery {
@@ -133,7 +133,8 @@ pub(crate) struct AgentDeleted {
     deleted: bool,
 }
 
-/// `GET /v1/agents`.
+/// `GET /v1/agents`: returns a page of agents, and with the first page the files that cannot be used as
+/// agents.
 pub(crate) async fn list_agents(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<AgentsQuery>,
@@ -145,7 +146,8 @@ pub(crate) async fn list_agents(
     };
     let on_disk = on_disk(&ctx).await?;
     let (wanted, broken, drafts) = unused_files(&ctx, wanted, query.after.is_none()).await?;
-    // Stored agents are in the catalogue too, if their texts can be used.
+    // An agent stored by an API call is in the catalogue too, if its text is usable; so stored agents
+    // are left out here and listed by name below.
     let is_listed = |agent: &&ResolvedAgent| {
         let scope = scope_of_agent(&agent.id);
         scope != KEPT && wanted.includes_scope(&scope)
@@ -153,13 +155,13 @@ pub(crate) async fn list_agents(
     let files = on_disk.iter().filter(is_listed).map(ListedAgent::File);
     let all: Vec<ListedAgent> =
         files.chain(slugs.iter().map(|slug| ListedAgent::Kept(slug))).collect();
-    // After a missing agent the page is empty.
+    // If the agent named by `after` no longer exists, the page is empty.
     let seen = query.after.map_or(0, |after| {
         all.iter().position(|one| one.agent_name() == after).map_or(all.len(), |at| at + 1)
     });
     let (mut agents, mut bytes, mut last) = (Vec::new(), 0, None);
     for one in all.iter().skip(seen) {
-        // INV-115: one text at a time, and at most a page of findings.
+        // INV-115: reads one stored text at a time, and stops when the page is full.
         if bytes >= PAGE_BYTES {
             return Ok(JsonAnswer(Agents { agents, next: last, broken, drafts }));
         }
@@ -171,7 +173,8 @@ pub(crate) async fn list_agents(
     Ok(JsonAnswer(Agents { agents, next: None, broken, drafts }))
 }
 
-/// The files that are no agents, if requested. Reads files, so run on a thread.
+/// Lists broken files and drafts if this is the first page of agents. Reads files, so this runs on a
+/// thread for blocking work.
 async fn unused_files(
     ctx: &HandlerContext,
     wanted: InScope,
@@ -188,16 +191,17 @@ async fn unused_files(
     ctx.look_up(look).await
 }
 
-/// An agent of the list.
+/// An entry of the list of agents.
 enum ListedAgent<'a> {
-    /// An agent of a file, or any other agent of the catalogue.
+    /// An agent from a file, or built into the program.
     File(&'a ResolvedAgent),
-    /// Kept here under this slug.
+    /// An agent stored by an API call, by its slug.
     Kept(&'a str),
 }
 
 impl ListedAgent<'_> {
-    /// The name of the last agent of a page.
+    /// The agent's scope and slug, for example `home/scout`. A caller sends this name as `after` to get
+    /// the next page.
     fn agent_name(&self) -> String {
         match self {
             Self::File(agent) => format!("{}/{}", scope_of_agent(&agent.id), agent.id.slug),
@@ -205,7 +209,7 @@ impl ListedAgent<'_> {
         }
     }
 
-    /// `None` = deleted meanwhile.
+    /// Reads the agent's entry for the list; `None` if the agent was deleted meanwhile.
     async fn load_summary(&self, ctx: &HandlerContext) -> Result<Option<AgentSummary>, Problem> {
         match self {
             Self::File(agent) => Ok(Some(AgentSummary::from_file(ctx, agent))),
@@ -218,13 +222,13 @@ impl ListedAgent<'_> {
     }
 }
 
-/// The bytes of a row in a list.
+/// The bytes of a row as JSON, to bound the size of a page.
 pub(crate) fn row_bytes(row: &impl Serialize) -> i64 {
     serde_json::to_vec(row).map_or(0, |json| i64::try_from(json.len()).unwrap_or(i64::MAX))
 }
 
-/// `GET /v1/agents/{slug}`. If several agents have the name, returns the one in `scope`; without `scope`, the
-/// first: stored agents come before files.
+/// `GET /v1/agents/{slug}`: returns one agent with its text. If several agents have the slug, `scope`
+/// chooses one; without `scope`, an agent stored by an API call is preferred to one of a file.
 pub(crate) async fn read_agent(
     ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
@@ -252,7 +256,7 @@ pub(crate) async fn read_agent(
     }
 }
 
-/// `POST /v1/agents`.
+/// `POST /v1/agents`: stores a new agent.
 pub(crate) async fn create_agent(
     ctx: HandlerContext,
     JsonBody(body): JsonBody<NewAgentBody>,
@@ -268,7 +272,8 @@ pub(crate) async fn create_agent(
     if slug.as_str() == RESERVED {
         return Err(taken("cannot be called that"));
     }
-    // As with files: if two agents have one name, the first counts, and files come first.
+    // A name that an agent file already has is refused, because the file would be preferred to the
+    // stored agent.
     let file = on_disk(&ctx).await?.into_iter().find(|agent| agent.id.slug == slug);
     if file.is_some_and(|agent| !matches!(agent.id.scope, AgentScope::Library(_))) {
         return Err(taken("is there already"));
@@ -284,7 +289,8 @@ pub(crate) async fn create_agent(
     saved_response(&ctx, &slug, StatusCode::CREATED).await
 }
 
-/// `PUT /v1/agents/{slug}`. The text that is there already is not stored again.
+/// `PUT /v1/agents/{slug}`: replaces a stored agent's text if `If-Match` names the stored version. An
+/// unchanged text is not stored again.
 pub(crate) async fn replace_agent(
     ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
@@ -297,7 +303,7 @@ pub(crate) async fn replace_agent(
     };
     let expected = if_match(&headers)?;
     check_usable(&ctx, &slug, &body.text).await?;
-    // INV-413: the same text is no change.
+    // INV-413: an unchanged text is answered as no change.
     if row.updated == expected && row.text == body.text {
         let mut response = stored_response(&ctx, row, StatusCode::OK).await?;
         response.extensions_mut().insert(UnchangedMark);
@@ -309,7 +315,7 @@ pub(crate) async fn replace_agent(
     saved_response(&ctx, &slug, StatusCode::OK).await
 }
 
-/// `DELETE /v1/agents/{slug}`.
+/// `DELETE /v1/agents/{slug}`: deletes a stored agent.
 pub(crate) async fn delete_agent(
     ctx: HandlerContext,
     PathOf(slug): PathOf<String>,
@@ -324,7 +330,7 @@ pub(crate) async fn delete_agent(
     }
 }
 
-/// `POST /v1/agents/validate`.
+/// `POST /v1/agents/validate`: parses an agent's text and returns its findings; nothing is stored.
 pub(crate) async fn validate_agent(
     ctx: HandlerContext,
     JsonBody(body): JsonBody<ValidateBody>,
@@ -337,12 +343,12 @@ pub(crate) async fn validate_agent(
     Ok(JsonAnswer(Validated { valid: definition.is_some(), definition, diagnostics }))
 }
 
-/// Parses a name in a path. A malformed name is answered as missing.
+/// Parses an agent's slug in a path. A malformed slug is answered like an unknown agent.
 fn parse_slug(slug: &str) -> Result<Slug, Problem> {
     Slug::from_written(slug).ok_or_else(|| Problem::not_found("agent", slug))
 }
 
-/// The version to replace, for example `If-Match: "1732800000000"`.
+/// Parses the version of the stored agent to replace, for example `If-Match: "1732800000000"`.
 fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Err(Problem::new(ProblemKind::NoCondition, "`If-Match` is missing")
@@ -353,7 +359,7 @@ fn if_match(headers: &HeaderMap) -> Result<i64, Problem> {
         .map_err(|_| Problem::new(ProblemKind::Changed, "`If-Match` names no version of it"))
 }
 
-/// Refuses a text that is not an agent of this name.
+/// Refuses a text that is no usable agent, or whose name is not `slug`.
 async fn check_usable(ctx: &HandlerContext, slug: &Slug, text: &str) -> Result<(), Problem> {
     let read = read_text(ctx, slug.as_str(), text).await?;
     match read.slug {
@@ -367,8 +373,8 @@ async fn check_usable(ctx: &HandlerContext, slug: &Slug, text: &str) -> Result<(
     }
 }
 
-/// The agents of files, and other agents of the catalogue. Reads files on a thread, so that other requests do
-/// not wait.
+/// Lists the agents of the catalogue, which come mostly from files. Reads them on a thread, so that
+/// other requests do not wait.
 async fn on_disk(ctx: &HandlerContext) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
     let look = move |stop: &StopSignal| {
@@ -378,12 +384,13 @@ async fn on_disk(ctx: &HandlerContext) -> Result<Vec<ResolvedAgent>, Problem> {
     found.map_err(|error| Problem::from_resolve_error("looking for agents", &error))
 }
 
-/// The text of an agent's file; `None` = the agent comes with the program, or its file is no plain file any
-/// more.
+/// Reads the text of an agent's file; `None` if the agent is built into the program, or if its file is
+/// a link or missing.
 async fn text_of(ctx: &HandlerContext, agent: &ResolvedAgent) -> Option<String> {
     let path = agent.definition.path.clone();
     let read = move |_: &StopSignal| {
-        // A link may lead anywhere, and a workspace is a stranger's.
+        // A symbolic link is not followed: it may lead anywhere, and files of a workspace are a
+        // stranger's.
         let plain = std::fs::symlink_metadata(&path).ok()?.is_file();
         let bytes = plain.then(|| read_bounded(&path, MAX_DEFINITION as u64).ok())??;
         String::from_utf8(bytes).ok()
@@ -399,11 +406,12 @@ async fn saved_response(
     ctx.service.reload_agents().await?;
     match ctx.store().find_agent(slug.as_str()).await? {
         Some(row) => stored_response(ctx, row, status).await,
-        // The agent was deleted meanwhile.
+        // Without a row, the agent was deleted meanwhile.
         None => Err(Problem::not_found("agent", slug.as_str())),
     }
 }
 
+/// The answer with a stored agent: its parsed definition, its text, and its version as `ETag`.
 async fn stored_response(
     ctx: &HandlerContext,
     row: StoredAgent,

@@ -1,4 +1,5 @@
-//! Files handed over by tools: listed, and sent in a form that no browser renders as a page.
+//! Files that tools handed over to the person: lists and downloads them, never in a form that a browser
+//! renders as a page.
 
 use std::fmt::Write as _;
 
@@ -14,7 +15,8 @@ use crate::http::ids::is_id;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, PathOf};
 
-/// Media types that a browser shows without running code. Other types that a tool states are not passed on.
+/// Media types that a browser shows without running code. A file with any other type is sent as
+/// [`BYTES`].
 const HARMLESS: [&str; 8] = [
     "application/json",
     "application/pdf",
@@ -26,10 +28,10 @@ const HARMLESS: [&str; 8] = [
     "text/plain",
 ];
 
-/// The media type of all others.
+/// The media type of files whose stated type is not in [`HARMLESS`].
 const BYTES: &str = "application/octet-stream";
 
-/// Most bytes of a file's name in a header.
+/// The most bytes of a file's name in the header `Content-Disposition`.
 const MAX_NAME: usize = 200;
 
 /// The latest files of a session, the oldest of them first.
@@ -52,7 +54,7 @@ pub(crate) struct AttachmentBody {
     created: i64,
 }
 
-/// `GET /v1/sessions/{id}/attachments`.
+/// `GET /v1/sessions/{id}/attachments`: lists a session's attachments.
 pub(crate) async fn list_attachments(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -61,7 +63,7 @@ pub(crate) async fn list_attachments(
     Ok(JsonAnswer(Attachments { attachments: ctx.store().latest_attachments(&session).await? }))
 }
 
-/// `GET /v1/sessions/{id}/attachments/{attachment}`.
+/// `GET /v1/sessions/{id}/attachments/{attachment}`: returns the bytes of an attachment.
 pub(crate) async fn read_attachment(
     ctx: HandlerContext,
     PathOf((id, attachment)): PathOf<(String, String)>,
@@ -82,15 +84,15 @@ pub(crate) async fn read_attachment(
     Ok(response)
 }
 
-/// A header that makes a browser save a file instead of showing the file. The name keeps letters, digits,
-/// `.`, `-` and `_`.
+/// A value of `Content-Disposition` that makes a browser save a file under `name` instead of showing
+/// it. Bytes other than letters, digits, `.`, `-` and `_` are percent-encoded.
 fn disposition_header(name: &str) -> String {
     let mut text = "attachment; filename*=UTF-8''".to_owned();
     for byte in name.bytes().take(MAX_NAME) {
         if byte.is_ascii_alphanumeric() || b".-_".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            // Writing to a text cannot fail.
+            // The write cannot fail, because a `String` grows as needed.
             let _ = write!(text, "%{byte:02X}");
         }
     }

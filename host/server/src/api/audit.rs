@@ -1,4 +1,5 @@
-//! The audit log: changes with their actors, and refusals. Written here, read by a tenant's admins.
+//! The audit log: who changed something, and which calls were refused. The server writes lines; a
+//! tenant's admins read them.
 
 use belljar_agent::RunId;
 use belljar_store::{AuditEntry, Store, StoreWrite};
@@ -12,7 +13,7 @@ use crate::http::page::{PAGE_BYTES, PageLimit, next_of};
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, QueryOf};
 
-/// The filter of the lines.
+/// The query of `GET /v1/audit`: filter and page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditQuery {
@@ -50,7 +51,7 @@ pub(crate) struct AuditLine {
     detail: Value,
 }
 
-/// `GET /v1/audit`.
+/// `GET /v1/audit`: returns a page of the tenant's audit log, newest line first.
 pub(crate) async fn read_audit(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<AuditQuery>,
@@ -68,8 +69,8 @@ pub(crate) async fn read_audit(
 }
 
 impl App {
-    /// Adds a line to the log of the caller's tenant, and waits until stored. A later tenant of the same name
-    /// gets no line.
+    /// Adds a line to the audit log of the caller's tenant, and waits until it is stored. The tenant is
+    /// found by its id, so a later tenant of the same name does not get the line.
     pub(crate) async fn audit_caller(
         &self,
         caller: &Caller,
@@ -81,7 +82,8 @@ impl App {
         self.audit_of(&store, &caller.actor, action, object, detail).await;
     }
 
-    /// Adds a line to the log of this store's tenant.
+    /// Adds a line to the audit log of this store's tenant. If the line cannot be stored, the program's
+    /// own log reports the loss.
     pub(crate) async fn audit_of(
         &self,
         store: &Store,

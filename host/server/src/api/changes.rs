@@ -15,16 +15,16 @@ use crate::app::HandlerContext;
 use crate::http::problem::{Problem, ProblemKind};
 use crate::http::respond::{ChangeAnswer, JsonAnswer, JsonBody, PathOf, QueryOf};
 
-/// Most changes in one answer, and in a decision that does not state a number.
+/// The most changes in one answer. A decision about more of them must state their number.
 const MAX_FILES: usize = 5_000;
 
-/// Most bytes of a patch: as much as a page may have.
+/// The most bytes of a patch in an answer: 2 MiB.
 const MAX_PATCH: usize = 2 << 20;
 
-/// Most paths that a decision names.
+/// The most paths in the request of a decision.
 const MAX_PATHS: usize = 5_000;
 
-/// The filter of the changes.
+/// The query of `GET /v1/sessions/{id}/changes`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesQuery {
@@ -198,7 +198,7 @@ pub(crate) struct UndoneBody {
     files: u64,
 }
 
-/// `GET /v1/sessions/{id}/changes`.
+/// `GET /v1/sessions/{id}/changes`: lists the files that agents changed in the session's overlays.
 pub(crate) async fn read_changes(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -208,7 +208,8 @@ pub(crate) async fn read_changes(
     let paths: Vec<String> = query.path.into_iter().collect();
     let selection = parse_selection(&paths, "path")?.unwrap_or_else(PathSelection::all);
     let (with_patch, skip) = (query.patch == Some(true), query.skip.unwrap_or(0));
-    // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
+    // The event number is read before the changes: if a turn runs in between, the number is too old,
+    // and a decision that states it is refused.
     let as_of = ctx.store().last_event(&session).await?;
     let places = ctx.service.look_at(&session, move |look| {
         let (mut places, mut undoable) = (Vec::new(), Vec::new());
@@ -228,7 +229,8 @@ pub(crate) async fn read_changes(
     Ok(JsonAnswer(SessionChanges { as_of, places, undoable }))
 }
 
-/// `POST /v1/sessions/{id}/apply`.
+/// `POST /v1/sessions/{id}/apply`: copies the selected changes of one directory from its overlay to the
+/// workspace.
 pub(crate) async fn apply_changes(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -251,7 +253,7 @@ pub(crate) async fn apply_changes(
         }
         Ok(Some(Ok(place.review.apply_changes(&selection, &options)?)))
     });
-    // The directory has no changes, so nothing is applied.
+    // The overlay of this directory has no changes, so nothing is applied.
     let Some(applied) = applied.await?.transpose()? else {
         return Ok(ChangeAnswer { body: AppliedBody::default(), changed: false });
     };
@@ -270,7 +272,7 @@ pub(crate) async fn apply_changes(
     Ok(ChangeAnswer { body, changed })
 }
 
-/// `POST /v1/sessions/{id}/discard`.
+/// `POST /v1/sessions/{id}/discard`: drops the selected changes from the overlay.
 pub(crate) async fn discard_changes(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -293,7 +295,7 @@ pub(crate) async fn discard_changes(
     Ok(ChangeAnswer { body: DiscardedBody { discarded: all_shown(&discarded) }, changed })
 }
 
-/// `POST /v1/sessions/{id}/undo`.
+/// `POST /v1/sessions/{id}/undo`: reverses the last apply.
 pub(crate) async fn undo_apply(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -321,8 +323,8 @@ pub(crate) async fn undo_apply(
     }
 }
 
-/// The list of changes that the deciding person has seen, as stated in the request: its time, and its number
-/// of entries.
+/// The list of changes that a person has seen before a decision, as stated in the request: the number
+/// of the last event in `as_of`, and the number of changes in `entries`.
 struct SeenChanges {
     as_of: Option<i64>,
     entries: Option<u64>,
@@ -366,7 +368,8 @@ fn find_directory<'a>(review: &'a SessionReview, guest: &GuestPath) -> Option<&'
     review.changed_directories().iter().find(|place| place.guest == *guest)
 }
 
-/// Parses the selected paths; `None` = the list is empty.
+/// Parses the paths that a person selected for a decision; `None` if the list is empty, which selects
+/// every change.
 fn parse_selection(paths: &[String], field: &str) -> Result<Option<PathSelection>, Problem> {
     if paths.is_empty() {
         return Ok(None);
@@ -384,7 +387,8 @@ fn parse_guest_path(place: Option<String>) -> Result<GuestPath, Problem> {
     GuestPath::new(&place).map_err(|error| Problem::invalid(error.to_string()))
 }
 
-/// INV-410: counts the lines of the shown files only.
+/// The answer about one directory. INV-410: counts the added and removed lines only of files that this
+/// page shows.
 fn place_body(
     place: DirectoryLook,
     with_patch: bool,
@@ -397,7 +401,8 @@ fn place_body(
     Ok(shown_place(&guest, &changes, is_interrupted, with_patch, skip))
 }
 
-/// Changes that would run later, then conflicts, then the others: a cut list keeps the important ones.
+/// Sorts changes: first those to files that would run later, for example a script, then those with a
+/// conflict, then the others. A cut list keeps the first ones.
 fn rank_changes(changes: &Changes) -> impl Iterator<Item = &FileChange> {
     let rank = |file: &&FileChange| match (file.runs_later, &file.conflict) {
         (Some(_), _) => 0,
@@ -409,6 +414,8 @@ fn rank_changes(changes: &Changes) -> impl Iterator<Item = &FileChange> {
     all.into_iter()
 }
 
+/// Converts the changes of one directory to an answer: sums, and the page of files after `skip`, with
+/// patches if `with_patch` is true.
 fn shown_place(
     guest: &GuestPath,
     changes: &Changes,
@@ -439,7 +446,7 @@ fn shown_place(
     })
 }
 
-/// The text of a patch; a problem if the text is longer than [`MAX_PATCH`].
+/// Returns the text that `write` produces, or a problem if it is longer than [`MAX_PATCH`].
 fn text_of(
     write: impl FnOnce(&mut PatchBuffer) -> Result<(), ChangesError>,
 ) -> Result<String, Problem> {
@@ -453,7 +460,7 @@ fn text_of(
     }
 }
 
-/// A buffer of at most [`MAX_PATCH`] bytes: a write past them fails.
+/// A buffer of at most [`MAX_PATCH`] bytes: a write beyond them fails.
 struct PatchBuffer(Vec<u8>);
 
 impl std::io::Write for PatchBuffer {
@@ -472,6 +479,7 @@ impl std::io::Write for PatchBuffer {
     }
 }
 
+/// Converts the change of one file to an answer's form.
 fn change_body(file: &FileChange) -> ChangeBody {
     let (kind, from) = match &file.kind {
         FileDifference::Added => ("added", None),
@@ -496,8 +504,8 @@ fn change_body(file: &FileChange) -> ChangeBody {
     }
 }
 
-/// INV-560: a path as text. Bytes that are not UTF-8 are escaped, for example `\xFF`, and a request with the
-/// escaped path names the same file.
+/// INV-560: a file's path as text. Bytes that are not UTF-8 are escaped, for example `\xFF`, and a
+/// request with the escaped path selects the same file.
 fn format_path(path: &Path) -> String {
     spell_name(path.as_os_str()).into_owned()
 }
@@ -529,7 +537,8 @@ impl From<ChangesError> for Problem {
                      --apply`; or `belljar apply SESSION` on its machine does the same now",
                     )
             }
-            // They name files of the host: not for a peer.
+            // These errors name files of the host, which a remote caller must not see; so the caller
+            // reads only that the server failed.
             ChangesError::Io { .. } | ChangesError::Overlay(_) | ChangesError::Journal { .. } => {
                 Self::bug(&error.to_string())
             }
@@ -543,7 +552,7 @@ impl From<ReviewError> for Problem {
             ReviewError::Busy(session) => Self::session_busy(&session),
             ReviewError::Changes(error) => error.into(),
             ReviewError::Store(error) => error.into(),
-            // They name files of the host: not for a peer.
+            // These errors name files of the host, which a remote caller must not see.
             error @ (ReviewError::Lock { .. } | ReviewError::Layers(_)) => {
                 Self::bug(&error.to_string())
             }

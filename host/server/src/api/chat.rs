@@ -1,6 +1,7 @@
-//! `POST /v1/chat`: one turn, answered at its end, event by event, or as soon as a person is asked.
+//! `POST /v1/chat`: runs one turn. The answer comes at the turn's end, as a stream of events, or as
+//! soon as an agent asks the person.
 //!
-//! A turn belongs to its session, not to the request that began the turn. When the caller disconnects, the
+//! A turn belongs to its session, not to the request that began it. When the caller disconnects, the
 //! turn runs on until it ends or is cancelled.
 
 use axum::extract::{FromRequest as _, Request};
@@ -16,16 +17,16 @@ use crate::http::respond::{JsonBody, accepts_media_type, json_as};
 use crate::stream::follow::{EventListener, follow_turn};
 use crate::stream::sse::FrameSender;
 
-/// The header with the session of an answer.
+/// The answer's header with the session's id.
 const SESSION: HeaderName = HeaderName::from_static("belljar-session");
 
-/// The header with the agent's message, and so the turn.
+/// The answer's header with the id of the agent's message. The id also names the turn.
 const MESSAGE: HeaderName = HeaderName::from_static("belljar-message");
 
-/// The media type that asks for a stream.
+/// The media type in `Accept` with which a caller requests a stream of events.
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// `POST /v1/chat`.
+/// `POST /v1/chat`: begins a turn, and answers with its result or with a stream of its events.
 pub(crate) async fn begin_chat(ctx: HandlerContext, request: Request) -> Result<Response, Problem> {
     let wants_stream = accepts_media_type(request.headers(), EVENT_STREAM);
     let JsonBody(body) = JsonBody::<ChatBody>::from_request(request, &()).await?;
@@ -40,13 +41,13 @@ pub(crate) async fn begin_chat(ctx: HandlerContext, request: Request) -> Result<
         return Ok(add_turn_ids(&about, stream_turn(ctx, turn)));
     }
     let answered = answer_when_due(&ctx, &turn, wait).await?;
-    // 202: the turn is stored and unfinished, so the caller must not send it again.
+    // Status 202 = the turn is stored and goes on, so the caller must not send the message again.
     let status = if answered.is_in_flight() { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(add_turn_ids(&turn, json_as(status, "application/json", &answered)))
 }
 
-/// Waits for the end of a turn. Without `wait`, a question to a person ends the wait too, and the answer has
-/// the questions (INV-511).
+/// Waits for the turn's end and returns the answer's body. Unless `wait` is true, a question to the
+/// person ends the waiting too, and the body contains the questions (INV-511).
 async fn answer_when_due(
     ctx: &HandlerContext,
     turn: &RunningTurn,
@@ -56,7 +57,8 @@ async fn answer_when_due(
         let asked = tokio::select! {
             biased;
             _ = turn.wait_for_end() => false,
-            // A turn that has not ended by now is reported as in flight, and resumed at the next start.
+            // If the server stops before the turn has ended, the answer states that the turn is in
+            // flight; the next start of the server resumes it.
             () = ctx.app.stopped_token().cancelled() => false,
             () = ctx.service.wait_for_question(turn), if !wait => true,
         };
@@ -65,14 +67,14 @@ async fn answer_when_due(
             return Ok(answered);
         }
         let questions = questions::list_turn_questions(ctx, turn);
-        // No open question: the question was answered meanwhile.
+        // If no question is open any more, it was answered meanwhile, and the loop waits again.
         if !questions.is_empty() {
             return Ok(answered.with_questions(questions));
         }
     }
 }
 
-/// The events of the turn, then its result as `done`.
+/// A stream of the turn's events, ended by the turn's result as an event named `done`.
 fn stream_turn(ctx: HandlerContext, turn: RunningTurn) -> Response {
     let (frames, response) = FrameSender::new(ctx.app.place_hider());
     tokio::spawn(async move {
@@ -91,7 +93,7 @@ fn stream_turn(ctx: HandlerContext, turn: RunningTurn) -> Response {
     response
 }
 
-/// Sends events unchanged.
+/// An event filter for streams that changes nothing: every event is sent as it was stored.
 struct UnchangedEvents;
 
 impl EventListener for UnchangedEvents {
@@ -100,7 +102,8 @@ impl EventListener for UnchangedEvents {
     }
 }
 
-/// Adds the turn's ids to the head of an answer, before any of the body.
+/// Adds the ids of the session and the message to the answer's headers, so that the caller has them
+/// before the body.
 fn add_turn_ids(turn: &RunningTurn, mut response: Response) -> Response {
     for (name, id) in [(SESSION, &turn.session), (MESSAGE, &turn.message)] {
         if let Ok(value) = HeaderValue::from_str(id) {

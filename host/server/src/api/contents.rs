@@ -1,4 +1,5 @@
-//! `GET /v1/sessions/{id}/contents`: the objects deleted with a session; and resuming a session.
+//! `GET /v1/sessions/{id}/contents`: what a deletion of the session would remove; and `POST
+//! /v1/sessions/{id}/resume`: going on with a session.
 
 use belljar_session::ServiceError;
 use belljar_store::SessionContents;
@@ -38,7 +39,7 @@ pub(crate) struct Resumed {
     resumed: bool,
 }
 
-/// `GET /v1/sessions/{id}/contents`.
+/// `GET /v1/sessions/{id}/contents`: counts the objects that are deleted together with the session.
 pub(crate) async fn read_contents(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -64,7 +65,7 @@ pub(crate) async fn read_contents(
     }))
 }
 
-/// `POST /v1/sessions/{id}/resume`.
+/// `POST /v1/sessions/{id}/resume`: resumes the session's interrupted turn, if it has one.
 pub(crate) async fn resume_session(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,

@@ -1,4 +1,5 @@
-//! Receipts as a table for a spreadsheet: RFC 4180, without cells that look like formulas.
+//! Receipts of tool calls as a CSV table for a spreadsheet (RFC 4180), without cells that look like
+//! formulas.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::http::outward::PlaceHider;
 
-/// The columns: names, and the fields of a receipt.
+/// The columns of the table: each a name, and the function that reads the cell's text from a receipt.
 const COLUMNS: [(&str, Column); 27] = [
     ("created", |it| it.receipt.created.to_string()),
     ("message", |it| it.message.clone()),
@@ -39,14 +40,14 @@ const COLUMNS: [(&str, Column); 27] = [
     ("output_digest", |it| text_effect(it, "output_digest")),
 ];
 
-/// The text of a cell.
+/// A function that returns the text of a cell for one receipt.
 type Column = fn(&StoredReceipt) -> String;
 
-/// Most bytes of one cell, a spreadsheet's limit.
+/// The most bytes of one cell, because spreadsheets cut a cell at about 32,000 characters.
 const MAX_CELL: usize = 32_000;
 
-/// Receipts as a file to save. `more` = there are older receipts, and a line at the end of the file notes
-/// this.
+/// The answer with receipts as a file to save. `more` = older receipts are missing in the file, and its
+/// last line notes this.
 pub(crate) fn table_response(
     outward: &PlaceHider,
     receipts: &[StoredReceipt],
@@ -78,9 +79,9 @@ fn format_row(cells: impl Iterator<Item = String>) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// INV-266: a cell that no spreadsheet computes. Texts with separators are quoted; and because some readers
-/// split at `;` or a tab even in quotes, each possible cell that begins like a formula, for example with `=`,
-/// gets a leading `'`.
+/// INV-266: the text of a cell in a form that no spreadsheet computes. A text with separators is
+/// quoted. Some readers split at `;` or a tab even within quotes, so each part that begins like a
+/// formula, for example with `=`, gets a leading `'`.
 fn format_cell(text: &str) -> String {
     let mut text: String = text.chars().filter(|letter| *letter != '\0').collect();
     if let Some((end, _)) = text.char_indices().find(|(at, _)| *at >= MAX_CELL) {
@@ -101,7 +102,7 @@ fn format_cell(text: &str) -> String {
     }
 }
 
-/// Returns whether a cell that begins so is computed.
+/// Returns whether a spreadsheet may compute a cell that begins with this letter, for example `=`.
 fn is_formula(letter: char) -> bool {
     matches!(letter, '=' | '+' | '-' | '@' | '|' | '%')
         || ('\u{ff00}'..='\u{ffef}').contains(&letter)
@@ -120,7 +121,8 @@ fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, '"' | '\u{feff}' | '\u{200b}')
 }
 
-/// A part of the receipt's effects.
+/// The value of the field `name` among the receipt's effects, for example the files that the call
+/// wrote.
 fn find_effect<'a>(receipt: &'a StoredReceipt, name: &str) -> Option<&'a Value> {
     receipt.receipt.body.get("receipt").and_then(|receipt| receipt.get(name))
 }
@@ -146,7 +148,7 @@ fn list_effect(receipt: &StoredReceipt, name: &str) -> String {
     all.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
-/// The refusals, a line each: code, object and facts.
+/// The refusals of a call, one per line: code, refused object and details.
 fn format_denials(receipt: &StoredReceipt) -> String {
     let all = find_effect(receipt, "denials").and_then(Value::as_array).into_iter().flatten();
     let line = |denial: &Value| {

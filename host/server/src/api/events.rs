@@ -1,4 +1,4 @@
-//! `GET /v1/sessions/{id}/events`: past and future events of a session, after any event.
+//! `GET /v1/sessions/{id}/events`: the events of a session, stored and future, from any position on.
 
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -11,13 +11,14 @@ use crate::http::respond::{PathOf, QueryOf};
 use crate::stream::pump::EventPump;
 use crate::stream::sse::{FrameSender, StreamClock};
 
-/// The header with the last event seen by a reconnecting client.
+/// The header in which a reconnecting client names the last event that it received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Stored events that are read at once.
+/// The number of stored events in one read from the store.
 const PAGE: u32 = 500;
 
-/// The position after which events are sent, and whether new ones follow.
+/// The query: `after` = the position of the last event that the caller knows; `follow` = whether to
+/// wait for future events.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
@@ -59,7 +60,7 @@ fn parse_last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     id.map(Some).ok_or_else(|| Problem::invalid("`Last-Event-ID` is no id of an event"))
 }
 
-/// Sends the stored events, until their end or the end of the caller's key.
+/// Sends the stored events after `after`. Stops early if the caller's key is revoked meanwhile.
 async fn send_stored(ctx: &HandlerContext, session: &str, mut after: i64, frames: &FrameSender) {
     loop {
         if !ctx.app.gatekeeper().is_admitted(&ctx.caller).await {

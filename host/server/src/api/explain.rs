@@ -18,7 +18,7 @@ use crate::routes::RequiredScope;
 const MAX_TOOL: usize = 200;
 const MAX_TARGET: usize = 4_096;
 
-/// The question.
+/// The query of `GET /v1/explain`: an agent, a tool and a target.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExplainQuery {
@@ -69,7 +69,7 @@ pub(crate) struct VoteBody {
     why: String,
 }
 
-/// `GET /v1/explain`.
+/// `GET /v1/explain`: answers whether a call would be allowed, and which rule decides.
 pub(crate) async fn read_explanation(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<ExplainQuery>,
@@ -100,7 +100,7 @@ pub(crate) async fn read_explanation(
             Problem::invalid(other.to_string())
         }
     })?;
-    // Only an admin sees the command that would lift the refusal.
+    // Only an admin sees the operator's command that would allow the call.
     let admin = ctx.caller.has_scope(RequiredScope::Admin);
     Ok(JsonAnswer(Explained {
         agent,
@@ -122,7 +122,7 @@ impl VoteBody {
     }
 }
 
-/// The JSON text of a value that is one word.
+/// The JSON text of a value that serializes to a single word, without the quotes.
 pub(crate) fn json_word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().map(str::to_owned).unwrap_or_default()

@@ -14,7 +14,7 @@ use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, QueryOf};
 
-/// The agent whose rights are requested.
+/// The query: the agent whose rights are requested.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrantsQuery {
@@ -65,7 +65,7 @@ pub(crate) struct WithheldBody {
     wanted: String,
 }
 
-/// `GET /v1/grants`.
+/// `GET /v1/grants`: returns an agent's effective rights.
 pub(crate) async fn read_grants(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<GrantsQuery>,
@@ -76,7 +76,8 @@ pub(crate) async fn read_grants(
     Ok(JsonAnswer(GrantsBody::from_agent(&find_agent(&ctx, name).await?)))
 }
 
-/// An agent of the tenant, by name. Reads files, so run on a thread.
+/// Finds an agent of the tenant by name, for example `scout` or `library/x/scout`. Reads files on a
+/// thread for blocking work.
 pub(crate) async fn find_agent(
     ctx: &HandlerContext,
     name: String,
@@ -119,7 +120,8 @@ impl GrantsBody {
             status: agent.status.as_str().to_owned(),
             reasons: readiness_reasons(&agent.status).to_vec(),
             tools: tool_grants(agent),
-            // A mount's place on the host is not shown to a peer.
+            // The directory of a mount on the host is left out, because a remote caller must not see
+            // paths of the host.
             mounts: rights
                 .mounts()
                 .iter()
@@ -134,7 +136,7 @@ impl GrantsBody {
     }
 }
 
-/// The reason why an agent is not simply ready.
+/// The reasons why an agent is blocked or has warnings; none if it is ready.
 pub(crate) fn readiness_reasons(status: &AgentReadiness) -> &[String] {
     match status {
         AgentReadiness::Ready => &[],
@@ -143,7 +145,7 @@ pub(crate) fn readiness_reasons(status: &AgentReadiness) -> &[String] {
     }
 }
 
-/// Tools by name, each with `allow` or `ask`.
+/// The tools that an agent may use, by name, each with `allow` or `ask`.
 pub(crate) fn tool_grants(agent: &ResolvedAgent) -> BTreeMap<String, String> {
     let word = |may| match may {
         CallPermission::Allow => "allow",

@@ -1,5 +1,5 @@
-//! `/healthz`, for a supervisor that restarts this process, and `/readyz`, for a balancer that sends
-//! requests. Neither shows any content, and neither needs a key.
+//! `/healthz`, for a supervisor that restarts this process, and `/readyz`, for a load balancer that
+//! chooses where to send requests. Neither shows any content, and neither needs a key.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::http::respond::JsonAnswer;
 
-/// The number of waiting writes from which on this process should get no more requests.
+/// The number of waiting groups of writes from which on `/readyz` reports that this process should get
+/// no more requests.
 const TOO_FAR_BEHIND: usize = 8_192;
 
 /// That all is well.
@@ -40,7 +41,7 @@ pub(crate) struct Readiness {
     tenants_waiting_for_restart: usize,
 }
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: returns 200 whenever the process can answer at all.
 pub(crate) async fn report_live() -> JsonAnswer<Health> {
     JsonAnswer(Health { status: "ok" })
 }

@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, QueryOf};
 use crate::routes::RequiredScope;
 
-/// The filter of the libraries.
+/// The query of `GET /v1/libraries`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LibrariesQuery {
@@ -100,7 +100,7 @@ pub(crate) struct RuleBody {
     why: String,
 }
 
-/// `GET /v1/libraries`.
+/// `GET /v1/libraries`: lists the installed libraries with their agents and findings.
 pub(crate) async fn list_libraries(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<LibrariesQuery>,
@@ -138,6 +138,8 @@ pub(crate) async fn list_libraries(
 }
 
 impl LibraryBody {
+    /// Converts a checked library to an answer; `command` returns the operator's command that would
+    /// grant an agent its missing rights.
     fn from_vetted(
         vetted: VettedLibrary,
         command: impl Fn(&VettedAgent) -> Option<String>,

@@ -25,16 +25,17 @@ use crate::http::turned_away::RefusedCaller;
 use crate::http::{cookie, gate};
 use crate::page;
 
-/// The life of a login, independent of its use.
+/// The time after which a login expires, however much it is used: seven days.
 const LASTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Simultaneous logins of one key; a further login ends the oldest.
+/// The most simultaneous logins of one key; a further login ends the oldest.
 const MAX_LOGINS: u32 = 32;
 
-/// Most bytes of the body: a key with room to spare.
+/// The most bytes of the request's body. A key is shorter.
 const MAX_BODY: usize = 1 << 10;
 
-/// The thing to log in with: one of the two.
+/// The credential to log in with: a key, or the token of a one-time link. Exactly one of the two is
+/// set.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoginBody {
@@ -86,7 +87,7 @@ pub(crate) struct Me {
     keys: bool,
 }
 
-/// `POST /v1/login`.
+/// `POST /v1/login`: exchanges a key or a one-time token for a login cookie.
 pub(crate) async fn handle_login(
     State(app): State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,
@@ -129,7 +130,8 @@ pub(crate) async fn handle_login(
     Ok(response)
 }
 
-/// Stores a login of an admitted caller; returns the cookie's text, and the caller by login.
+/// Stores a login of a caller whose key was accepted; returns the cookie's text, and the caller as
+/// identified by this login.
 async fn store_login(app: &App, caller: Caller) -> Result<(String, Caller), Problem> {
     let secret = NewSecret::with_prefix(LOGIN)
         .map_err(|error| Problem::bug(&format!("the system gives no random bytes: {error}")))?;
@@ -142,7 +144,7 @@ async fn store_login(app: &App, caller: Caller) -> Result<(String, Caller), Prob
         created,
         expires: created.saturating_add(lasts),
     };
-    // The key may have been revoked since.
+    // The key may have been revoked since it was checked; the store then creates no login.
     if !app.store().tenant_registry().create_login(&login, MAX_LOGINS).await? {
         return Err(Problem::new(ProblemKind::NoKey, "the key is not valid"));
     }
@@ -150,7 +152,8 @@ async fn store_login(app: &App, caller: Caller) -> Result<(String, Caller), Prob
     Ok((secret.text, caller.logged_in(login)))
 }
 
-/// `POST /v1/logout`. Has no effect for a caller without a login cookie.
+/// `POST /v1/logout`: ends the caller's login and removes the cookie. Has no effect for a caller
+/// without a login cookie.
 pub(crate) async fn handle_logout(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -166,7 +169,7 @@ pub(crate) async fn handle_logout(
     Ok(response)
 }
 
-/// `GET /v1/me`.
+/// `GET /v1/me`: returns the caller's tenant, scope and name.
 pub(crate) async fn read_me(Extension(caller): Extension<Caller>) -> JsonAnswer<Me> {
     JsonAnswer(Me {
         tenant: caller.tenant.to_string(),

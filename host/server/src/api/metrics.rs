@@ -1,5 +1,5 @@
-//! Counters, and the page that Prometheus reads. No label names a session; the page is for the operator
-//! alone, and names a bounded number of tenants.
+//! Counters of the server, and the page `/metrics` that Prometheus reads. The page is for the operator
+//! alone. No label names a session, and at most [`MAX_TENANTS`] tenants are named.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,36 +15,37 @@ use belljar_session::TurnTally;
 use crate::app::App;
 use crate::routes::RouteOp;
 
-/// Upper ends of the histogram's buckets, in seconds. Streams end in the last one.
+/// Upper ends of the buckets of the histogram of answer times, in seconds. A long answer, for example a
+/// stream, counts in the last bucket.
 const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
-/// Most tenants with separate series, the first by name, because a collector keeps each series for ever. The
-/// others' turns count together, without a name.
+/// The most tenants with series of their own, the first by name, because a collector keeps each series
+/// for ever. The turns of other tenants count together, without a name.
 const MAX_TENANTS: usize = 500;
 
-/// The counts.
+/// The counters of one server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerMetrics {
-    /// Answers by route and status.
+    /// The number of answers, by route and HTTP status.
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
     durations: [AtomicU64; BUCKETS.len()],
     duration_count: AtomicU64,
     duration_micros: AtomicU64,
-    /// Open connections, streams of events and WebSockets.
+    /// The number of open connections, event streams and WebSockets.
     pub(crate) connections: LiveGauge,
     pub(crate) streams: LiveGauge,
     pub(crate) sockets: LiveGauge,
-    /// Connections that were turned away because there were too many.
+    /// The number of connections that were closed at once because too many were open.
     pub(crate) refused: AtomicU64,
-    /// Requests of callers without a valid key.
+    /// The number of requests without a valid key.
     strangers: AtomicU64,
 }
 
-/// A present number, for example of open streams.
+/// A count that rises and falls, for example of open streams.
 #[derive(Debug, Default)]
 pub(crate) struct LiveGauge(AtomicI64);
 
-/// Adds one to a gauge until dropped.
+/// Keeps a gauge increased by one until the guard is dropped.
 pub(crate) struct GaugeGuard<'a>(&'a AtomicI64);
 
 impl LiveGauge {
@@ -70,7 +71,7 @@ impl ServerMetrics {
         self.strangers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an answer. `route` = `None` for an unknown route.
+    /// Counts an answer and its duration. `route` is `None` for a path that is no route.
     pub(crate) fn count_answer(&self, route: Option<RouteOp>, status: u16, took: Duration) {
         let key = (route.map_or("none", RouteOp::name), status);
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,9 +89,9 @@ impl ServerMetrics {
     }
 }
 
-/// `GET /metrics`.
+/// `GET /metrics`: returns the page of counters in Prometheus' text format.
 pub(crate) async fn read_metrics(State(app): State<App>) -> Response {
-    // Today no label contains a text of the host; a later one would be masked here.
+    // Today no label contains a path of the host; if a later label does, the path is masked here.
     let page = app.place_hider().hide_in_text(&metrics_page(&app));
     let mut response = page.into_string().into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -98,6 +99,8 @@ pub(crate) async fn read_metrics(State(app): State<App>) -> Response {
     response
 }
 
+/// Writes the page: first the answers and their times, then the gauges of connections and turns, then
+/// the counters of each tenant.
 fn metrics_page(app: &App) -> String {
     let metrics = app.metrics();
     let mut page = MetricsPage::default();
@@ -164,7 +167,8 @@ fn metrics_page(app: &App) -> String {
     page.0
 }
 
-/// The tenants with separate series, and the sum of the others.
+/// Keeps the counts of the first [`MAX_TENANTS`] tenants, and adds up those of the other tenants under
+/// an empty name.
 fn sum_other_tenants(mut tallied: BTreeMap<String, TurnTally>) -> BTreeMap<String, TurnTally> {
     let first_other = tallied.keys().nth(MAX_TENANTS).cloned();
     let Some(first_other) = first_other else { return tallied };
@@ -174,8 +178,8 @@ fn sum_other_tenants(mut tallied: BTreeMap<String, TurnTally>) -> BTreeMap<Strin
     tallied
 }
 
-/// The counts of each tenant's turns. Names of tenants have no letter that would have to be
-/// escaped.
+/// Writes the counts of each tenant's turns. Tenant names contain no letter that a label would have to
+/// escape.
 fn by_tenant(page: &mut MetricsPage, tallied: BTreeMap<String, TurnTally>) {
     let turns: [Series; 4] = [
         ("completed", |one| one.completed),
@@ -209,7 +213,7 @@ fn by_tenant(page: &mut MetricsPage, tallied: BTreeMap<String, TurnTally>) {
     }
 }
 
-/// A value of a label, with its counter.
+/// A label's value, and the function that reads its counter from a tenant's counts.
 type Series = (&'static str, fn(&TurnTally) -> u64);
 
 #[derive(Default)]
@@ -222,7 +226,7 @@ impl MetricsPage {
     }
 
     fn write_line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a text cannot fail.
+        // The write cannot fail, because a `String` grows as needed.
         let _ = writeln!(self.0, "{line}");
     }
 }

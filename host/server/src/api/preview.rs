@@ -1,4 +1,4 @@
-//! `POST /v1/preview`: the exact request to the model, which is not sent.
+//! `POST /v1/preview`: shows the exact request that would go to the model; nothing is sent.
 
 use belljar_agent::ResolvedAgent;
 use belljar_policy::ShownText;
@@ -14,21 +14,21 @@ use crate::http::problem::{Problem, ProblemKind};
 use crate::http::respond::{JsonAnswer, JsonBody};
 use crate::routes::RequiredScope;
 
-/// The message that would be sent, and the agent.
+/// The body: a message, and the session or the agent that would receive it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PreviewBody {
-    /// The session that the message would be added to. Absent: a new one.
+    /// The session to which the message would be added; absent = a new session.
     session: Option<String>,
-    /// Of a new session: the agent. Absent: `general-purpose`.
+    /// The agent of a new session; absent = `general-purpose`.
     agent: Option<String>,
     /// The text of an unsaved agent, instead of `session` and `agent`; for admins. The text is not stored.
     definition: Option<String>,
-    /// Of a new session: a model or a role.
+    /// The model or role of a new session; absent = the agent's choice.
     model: Option<String>,
-    /// The text that would be sent.
+    /// The person's text that would be sent.
     text: String,
-    /// The part of the session's past that would be sent, as in a turn. Default: `compacted`.
+    /// The part of the session's past that would be sent. Default: `compacted`, as in a turn.
     #[serde(default)]
     history: HistoryMode,
 }
@@ -97,10 +97,11 @@ pub(crate) struct BlockBody {
     tokens: u64,
 }
 
-/// The beginning of the block that names subagents.
+/// The heading of the prompt's block that lists the available subagents.
 const DISCOVERY: &str = "# Subagents";
 
-/// `POST /v1/preview`.
+/// `POST /v1/preview`: builds the request of the next turn and returns it, with its blocks and their
+/// sizes.
 pub(crate) async fn preview_turn(
     ctx: HandlerContext,
     JsonBody(body): JsonBody<PreviewBody>,
@@ -141,7 +142,8 @@ async fn resolve_unsaved(ctx: &HandlerContext, text: &str) -> Result<ResolvedAge
     read.agent.take().map(|agent| *agent).ok_or_else(|| read.to_problem())
 }
 
-/// The parts of a request, from its JSON.
+/// Splits a model request, as JSON, into named blocks for a person, for example the system prompt and
+/// the tools.
 fn list_blocks(request: &Value) -> Vec<BlockBody> {
     let all = |name: &str| request.get(name).and_then(Value::as_array).into_iter().flatten();
     let word = |value: &Value, name: &str| {

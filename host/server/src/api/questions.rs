@@ -10,7 +10,7 @@ use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, JsonBody, PathOf};
 
-/// Most characters of a text answer.
+/// The most characters of a person's answer in text.
 const MAX_ANSWER: usize = 20_000;
 
 /// The questions that wait for an answer.
@@ -75,7 +75,8 @@ pub(crate) struct ReachedBody {
     access: String,
 }
 
-/// An answer: `answer` for a question about permission, `text` for another question.
+/// The body of an answer: `answer` for a question about permission, `text` for any other question.
+/// Exactly one of the two is set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerBody {
@@ -123,12 +124,12 @@ pub(crate) struct Accepted {
     accepted: bool,
 }
 
-/// `GET /v1/questions`.
+/// `GET /v1/questions`: lists the open questions of all sessions of the tenant.
 pub(crate) async fn list_questions(ctx: HandlerContext) -> JsonAnswer<Questions> {
     JsonAnswer(open_questions(&ctx, None))
 }
 
-/// `GET /v1/sessions/{id}/questions`.
+/// `GET /v1/sessions/{id}/questions`: lists the open questions of one session.
 pub(crate) async fn list_session_questions(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -137,7 +138,7 @@ pub(crate) async fn list_session_questions(
     Ok(JsonAnswer(open_questions(&ctx, Some(&session.id))))
 }
 
-/// `POST /v1/sessions/{id}/questions/{question}`.
+/// `POST /v1/sessions/{id}/questions/{question}`: answers an open question.
 pub(crate) async fn answer_question(
     ctx: HandlerContext,
     PathOf((id, question)): PathOf<(String, String)>,
@@ -149,7 +150,7 @@ pub(crate) async fn answer_question(
     Ok(JsonAnswer(Accepted { accepted: true }))
 }
 
-/// Hands an answer to the waiting turn.
+/// Passes a person's answer to the turn that waits for it.
 pub(crate) fn submit_answer(
     ctx: &HandlerContext,
     session: &str,
@@ -160,7 +161,7 @@ pub(crate) fn submit_answer(
     Ok(ctx.service.answer_question(session, question, answer, &ctx.caller.actor)?)
 }
 
-/// The open questions of a turn.
+/// Lists the questions with which a turn now waits for a person.
 pub(crate) fn list_turn_questions(ctx: &HandlerContext, turn: &RunningTurn) -> Vec<QuestionBody> {
     let open = ctx.service.open_questions(Some(&turn.session)).into_iter();
     let of_turn = open.filter(|(_, question)| question.message == turn.message);
@@ -178,6 +179,7 @@ fn open_questions(ctx: &HandlerContext, session: Option<&str>) -> Questions {
 }
 
 impl QuestionBody {
+    /// Converts an open question to the form of an answer of the API.
     fn from_open_question(session: String, open: OpenQuestion) -> Self {
         let OpenQuestion { id, message, agent, kind, asked } = open;
         match kind {
@@ -206,6 +208,8 @@ impl QuestionBody {
 }
 
 impl AnswerBody {
+    /// Checks that exactly one of `answer` and `text` is set; an empty text means that the person has
+    /// no answer.
     fn into_person_answer(self) -> Result<PersonAnswer, Problem> {
         match (self.answer, self.text) {
             (Some(word), None) => Ok(PersonAnswer::Permission(match word {

@@ -1,8 +1,9 @@
-//! Messages without the reasoning of models, which only goes back to the models.
+//! Removes the reasoning of models from stored messages before the API shows them; only the model
+//! itself gets its reasoning back.
 
 use serde_json::Value;
 
-/// Removes reasoning from messages, because the API does not show it.
+/// Removes reasoning from the messages of a stored row, because the API does not show it.
 pub(super) fn without_reasoning(mut messages: Value) -> Value {
     for message in messages.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         message.shift_remove("reasoning");

@@ -20,10 +20,10 @@ use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, QueryOf};
 use crate::routes::RequiredScope;
 
-/// Most agents of a page.
+/// The most agents on one page.
 const MAX_AGENTS: usize = 100;
 
-/// The filter of the agents.
+/// The query of `GET /v1/rights`: the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RightsQuery {
@@ -107,7 +107,7 @@ pub(crate) struct RestBody {
     withheld: Vec<crate::api::grants::WithheldBody>,
 }
 
-/// `GET /v1/rights`.
+/// `GET /v1/rights`: returns a table of agents and tools, with the decision for each pair.
 pub(crate) async fn read_rights(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<RightsQuery>,
@@ -115,12 +115,13 @@ pub(crate) async fn read_rights(
     let described = tools::describe_tools(&ctx).await?;
     let (service, admin) = (ctx.service.clone(), ctx.caller.has_scope(RequiredScope::Admin));
     let names: Vec<String> = described.iter().map(|tool| tool.name.clone()).collect();
-    // Looked up on a thread, because files, and each tool for each agent, are read.
+    // Resolved on a thread for blocking work: files are read, and every tool is decided for every
+    // agent.
     let look = move |stop: &StopSignal| {
         let (host, workspace) = (service.current_host(), service.workspace());
         let seen = query.after.map(|after| move |id: &AgentId| name_of(id) == after);
         let seen = seen.as_ref().map(|seen| seen as &dyn Fn(&AgentId) -> bool);
-        // Resolved lazily: no more agents than this page shows.
+        // Agents are resolved lazily, no more of them than this page shows.
         let agents = resolve_behind(&host, workspace, seen, stop)?;
         let (mut rows, mut bytes, mut next) = (Vec::new(), 0, None);
         for agent in agents {
@@ -154,6 +155,8 @@ pub(crate) async fn read_rights(
 }
 
 impl RowBody {
+    /// Decides each tool for one agent: a cell is for example `allow`, `no-host`, `absent`,
+    /// `ask:SOURCE` or `deny:SOURCE`. `admin` is true if the caller may see the operator's command.
     fn for_agent(
         agent: &ResolvedAgent,
         host: &Host,

@@ -29,7 +29,7 @@ pub(crate) struct RoleBody {
     by_main: bool,
 }
 
-/// `GET /v1/roles`.
+/// `GET /v1/roles`: lists the models and roles.
 pub(crate) async fn list_roles(ctx: HandlerContext) -> JsonAnswer<Roles> {
     let host = ctx.service.current_host();
     let shown = |name: &str| ShownText::new(name).to_string();

@@ -1,4 +1,4 @@
-//! Running work, and its cancellation.
+//! Running turns, and their cancellation.
 
 use belljar_policy::ShownText;
 use belljar_session::{CancelOutcome, Service};
@@ -13,10 +13,10 @@ use crate::http::problem::{Problem, ProblemKind};
 use crate::http::respond::{ChangeAnswer, JsonAnswer, OptionalJson, PathOf, QueryOf};
 use crate::routes::RequiredScope;
 
-/// Most turns that are listed.
+/// The most turns in one list.
 const MAX_TURNS: usize = 1_000;
 
-/// Most bytes of the path of a subagent.
+/// The most bytes of a subagent's path in a cancellation.
 const MAX_PATH: usize = 2_000;
 
 /// The turns that run.
@@ -70,14 +70,14 @@ impl Cancelled {
     }
 }
 
-/// The scope of the list: the tenant's turns, or all tenants' turns.
+/// The query of `GET /v1/running`: the tenant's turns, or the turns of all tenants.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunningQuery {
     all: Option<bool>,
 }
 
-/// `GET /v1/running`.
+/// `GET /v1/running`: lists the running turns.
 pub(crate) async fn list_running(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<RunningQuery>,
@@ -87,7 +87,7 @@ pub(crate) async fn list_running(
         add_running(&ctx.service, &mut turns).await?;
         return Ok(JsonAnswer(Running { turns }));
     }
-    // INV-267: those of others are for the operator alone.
+    // INV-267: only the operator sees the turns of other tenants.
     if !ctx.caller.has_scope(RequiredScope::Operator) {
         ctx.app
             .record_refusal(
@@ -104,7 +104,7 @@ pub(crate) async fn list_running(
     Ok(JsonAnswer(Running { turns }))
 }
 
-/// Adds the turns of one tenant, up to the bound of the list.
+/// Adds the running turns of one tenant to `turns`, until the list has [`MAX_TURNS`] entries.
 async fn add_running(service: &Service, turns: &mut Vec<RunningBody>) -> Result<(), Problem> {
     for turn in service.running_turns() {
         if turns.len() >= MAX_TURNS {
@@ -112,7 +112,7 @@ async fn add_running(service: &Service, turns: &mut Vec<RunningBody>) -> Result<
         }
         let title = match service.store().read_session(&turn.session).await {
             Ok(session) => session.title,
-            // The turn waits for a place, and its session is not stored yet.
+            // A turn whose session is not stored yet: it still waits for a jar.
             Err(StoreError::NotFound { .. }) => String::new(),
             Err(error) => return Err(error.into()),
         };
@@ -128,7 +128,7 @@ async fn add_running(service: &Service, turns: &mut Vec<RunningBody>) -> Result<
     Ok(())
 }
 
-/// `POST /v1/sessions/{id}/cancel`.
+/// `POST /v1/sessions/{id}/cancel`: cancels the session's turn, or one of its subagents.
 pub(crate) async fn cancel_turn(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -140,7 +140,7 @@ pub(crate) async fn cancel_turn(
     Ok(ChangeAnswer { body, changed })
 }
 
-/// Cancels the turn of a session, or one subagent.
+/// Cancels the turn of a session, or only one subagent if the body names one.
 pub(crate) fn end_turn(
     ctx: &HandlerContext,
     session: &str,
@@ -149,7 +149,7 @@ pub(crate) fn end_turn(
     let actor = &*ctx.caller.actor;
     let cancelled = match &body.subagent {
         None => ctx.service.cancel_turn(session, actor),
-        // No subagent has such a path.
+        // No subagent has a path of this length or with hidden characters.
         Some(path) if path.len() > MAX_PATH || path.chars().any(ShownText::is_hidden) => {
             CancelOutcome::NotRunning
         }

@@ -1,14 +1,14 @@
-//! The scopes of agents, in answers and requests.
+//! The scopes of agents in requests and answers, for example `home` or `library/NAME`.
 
 use belljar_definition::{AgentId, AgentScope, Slug};
 use belljar_policy::ShownText;
 
 use crate::http::problem::Problem;
 
-/// The scope of stored agents: every route accepts `library/api/NAME` for one.
+/// The scope of agents stored by API calls. Each such agent is named `library/api/NAME` in every route.
 pub(crate) const KEPT: &str = "library/api";
 
-/// The requested scope: `None` = all.
+/// A filter by scope; `None` includes every scope.
 #[derive(Debug)]
 pub(crate) struct InScope(Option<String>);
 
@@ -36,12 +36,12 @@ impl InScope {
     }
 }
 
-/// The scope of an agent, without paths of the host.
+/// The scope of an agent as text, without paths of the host.
 pub(crate) fn scope_of_agent(id: &AgentId) -> String {
     scope_word(&id.scope)
 }
 
-/// The word for a scope, without the path of a workspace.
+/// The word for a scope in answers; for a workspace, without its path on the host.
 pub(crate) fn scope_word(scope: &AgentScope) -> String {
     match scope {
         AgentScope::Home => "home".to_owned(),
@@ -50,7 +50,8 @@ pub(crate) fn scope_word(scope: &AgentScope) -> String {
     }
 }
 
-/// The name that finds an agent: the slug, or `library/NAME/slug`.
+/// The name by which a request finds an agent: its slug, or `library/NAME/slug` for an agent of a
+/// library.
 pub(crate) fn name_of(id: &AgentId) -> String {
     match &id.scope {
         AgentScope::Home | AgentScope::Workspace(_) => id.slug.to_string(),

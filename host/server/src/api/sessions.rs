@@ -1,4 +1,4 @@
-//! Sessions, their messages, subagents and receipts: list, read, delete.
+//! Sessions, and their messages, subagents and receipts: lists, reads and deletes them.
 
 use std::collections::BTreeSet;
 
@@ -18,20 +18,20 @@ use crate::http::page::{MAX_ROWS, PAGE_BYTES, PageLimit, next_of, page_of};
 use crate::http::problem::{Problem, ProblemKind};
 use crate::http::respond::{ChangeAnswer, JsonAnswer, PathOf, QueryOf};
 
-/// Most bytes of a search.
+/// The most bytes of a search text.
 const MAX_SEARCH: usize = 200;
 
-/// Most messages of a page with full contents. Few, because each may be as large as a model's context.
+/// The most messages on a page with full contents, because each may be as large as a model's context.
 const MAX_FULL: u32 = 20;
 
-/// Visible fields of a message's metadata; other fields are hidden.
+/// The fields of a message's stored metadata that the API shows; it hides all other fields.
 const OF_MESSAGES: &[&str] = &[
-    // Of a person's message: the settings of the turn.
+    // Fields in the metadata of a person's message: the settings of the turn.
     "actor",
     "limits",
     "partial",
     "history",
-    // Of an answer.
+    // Fields in the metadata of an agent's message.
     "run",
     "agent",
     "model",
@@ -43,7 +43,7 @@ const OF_MESSAGES: &[&str] = &[
     "batches",
 ];
 
-/// Fields of a subagent's result that are seen.
+/// The fields of a subagent's stored result that the API shows.
 const OF_SUBAGENTS: &[&str] = &[
     "path",
     "spawn_index",
@@ -58,7 +58,7 @@ const OF_SUBAGENTS: &[&str] = &[
     "rest",
 ];
 
-/// The page of rows.
+/// The query of a list: how many rows, and before which row.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
@@ -69,7 +69,7 @@ pub(crate) struct PageQuery {
     running: Option<bool>,
 }
 
-/// The page of messages.
+/// The query of `GET /v1/sessions/{id}/messages`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MessagesQuery {
@@ -78,7 +78,7 @@ pub(crate) struct MessagesQuery {
     full: Option<bool>,
 }
 
-/// The filter of the subagents.
+/// The query of `GET /v1/sessions/{id}/subagents`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubagentsQuery {
@@ -87,7 +87,7 @@ pub(crate) struct SubagentsQuery {
     after: Option<String>,
 }
 
-/// The filter of the receipts.
+/// The query of `GET /v1/sessions/{id}/receipts`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReceiptsQuery {
@@ -97,7 +97,7 @@ pub(crate) struct ReceiptsQuery {
     format: Option<ReceiptFormat>,
 }
 
-/// The form of receipts.
+/// The format of an answer with receipts: JSON, or a table (CSV).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ReceiptFormat {
@@ -270,7 +270,7 @@ pub(crate) struct Deleted {
     deleted: u64,
 }
 
-/// `GET /v1/sessions`.
+/// `GET /v1/sessions`: lists the tenant's sessions, newest first.
 pub(crate) async fn list_sessions(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<PageQuery>,
@@ -302,7 +302,7 @@ pub(crate) async fn list_sessions(
     Ok(JsonAnswer(Sessions { sessions, next }))
 }
 
-/// `GET /v1/sessions/{id}`.
+/// `GET /v1/sessions/{id}`: returns one session.
 pub(crate) async fn read_session(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -311,7 +311,7 @@ pub(crate) async fn read_session(
     Ok(JsonAnswer(SessionBody::from_stored(session, &running_sessions(&ctx))))
 }
 
-/// `DELETE /v1/sessions/{id}`.
+/// `DELETE /v1/sessions/{id}`: deletes a session with its contents.
 pub(crate) async fn delete_session(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -324,7 +324,7 @@ pub(crate) async fn delete_session(
     Ok(ChangeAnswer { body: Deleted { deleted: deleted.into() }, changed: deleted })
 }
 
-/// `DELETE /v1/sessions`.
+/// `DELETE /v1/sessions`: deletes all sessions of the tenant.
 pub(crate) async fn delete_all(ctx: HandlerContext) -> Result<ChangeAnswer<Deleted>, Problem> {
     if let Some(session) = running_sessions(&ctx).first() {
         return Err(busy_problem(&format!(
@@ -335,7 +335,7 @@ pub(crate) async fn delete_all(ctx: HandlerContext) -> Result<ChangeAnswer<Delet
     Ok(ChangeAnswer { body: Deleted { deleted }, changed: deleted > 0 })
 }
 
-/// `GET /v1/sessions/{id}/messages`.
+/// `GET /v1/sessions/{id}/messages`: returns a page of messages.
 pub(crate) async fn list_messages(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -360,7 +360,7 @@ pub(crate) async fn list_messages(
     Ok(JsonAnswer(Messages { messages, summary, next }))
 }
 
-/// `GET /v1/sessions/{id}/subagents`.
+/// `GET /v1/sessions/{id}/subagents`: lists the runs of subagents.
 pub(crate) async fn list_subagents(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -376,7 +376,7 @@ pub(crate) async fn list_subagents(
     Ok(JsonAnswer(Subagents { subagents, next }))
 }
 
-/// `GET /v1/sessions/{id}/receipts`.
+/// `GET /v1/sessions/{id}/receipts`: returns a page of receipts of tool calls.
 pub(crate) async fn list_receipts(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -395,7 +395,7 @@ pub(crate) async fn list_receipts(
     Ok(JsonAnswer(Receipts { receipts, next }).into_response())
 }
 
-/// One table of receipts, at most a page's bytes.
+/// Returns receipts as one CSV file, of at most the bytes of a page.
 async fn receipts_table(
     ctx: &HandlerContext,
     session: &str,
@@ -417,7 +417,7 @@ async fn receipts_table(
     Ok(csv::table_response(ctx.app.place_hider(), &rows, more))
 }
 
-/// The sessions of running turns, as listed.
+/// Lists the sessions that have a running turn.
 async fn those_that_run(
     ctx: &HandlerContext,
     running: &BTreeSet<String>,
@@ -429,7 +429,7 @@ async fn those_that_run(
     for id in running {
         let session = match ctx.store().read_session(id).await {
             Ok(session) => session,
-            // Its first turn waits for a place, and is not stored yet.
+            // A session without a row is not stored yet, because its first turn still waits for a jar.
             Err(StoreError::NotFound { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -442,14 +442,14 @@ async fn those_that_run(
     Ok(found)
 }
 
-/// The rows after the one with this id, a page at most.
+/// Keeps the rows after the row with the id `before`, at most one page of them.
 fn page_behind(
     mut rows: Vec<StoredSession>,
     before: Option<&str>,
     limit: PageLimit,
 ) -> (Vec<StoredSession>, Option<String>) {
     if let Some(before) = before {
-        // After a missing row the page is empty.
+        // If no row has this id, the page is empty.
         let seen = rows.iter().position(|row| row.id == before);
         rows.drain(..seen.map_or(rows.len(), |at| at + 1));
     }
@@ -466,7 +466,7 @@ fn busy_problem(why: &str) -> Problem {
 
 impl SessionBody {
     fn from_stored(session: StoredSession, running: &BTreeSet<String>) -> Self {
-        // The workspace is a path of the host: not for a peer.
+        // The workspace is a path of the host, which remote callers must not see.
         let StoredSession { id, title, agent, workspace: _, model, kind, created, updated } =
             session;
         let (agent, kind) = (without_path(&agent), kind.as_str().to_owned());
@@ -474,7 +474,7 @@ impl SessionBody {
     }
 }
 
-/// An agent's identity without the path of its workspace on the host.
+/// The id of an agent without the path of its workspace on the host.
 pub(crate) fn without_path(agent: &str) -> String {
     match (agent.starts_with("workspace:"), agent.rsplit_once('/')) {
         (true, Some((_, slug))) => format!("workspace/{slug}"),
@@ -558,13 +558,13 @@ impl ReceiptBody {
     }
 }
 
-/// The canceller in this row.
+/// The name of the caller that cancelled a turn, from the metadata or result of its row.
 fn canceller(row: &Value) -> Option<String> {
     row.get("cancelled_by").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The visible parts of a value. INV-93: a row also holds values for this machine only, for example the place
-/// of a run's files.
+/// Keeps the fields `parts` of a JSON object. INV-93: the other fields are for this machine only, for
+/// example the directory of a run's files.
 fn visible_parts(value: Value, parts: &[&str]) -> Value {
     let Value::Object(all) = value else { return Value::Object(serde_json::Map::new()) };
     Value::Object(all.into_iter().filter(|(name, _)| parts.contains(&name.as_str())).collect())

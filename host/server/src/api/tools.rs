@@ -1,4 +1,5 @@
-//! The tools of a tenant: names, arguments and requests. An agent's rights to them are answered by `grants`.
+//! The tools of a tenant: their names, parameters, and the rights that they request. The rights that an
+//! agent has to them are in `grants`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,7 +66,7 @@ pub(crate) struct AsksBody {
     secrets: Vec<String>,
 }
 
-/// The agent whose tools are requested.
+/// The query: with an agent, only the tools that it may use.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolsQuery {
@@ -92,7 +93,8 @@ pub(crate) async fn list_tools(
     Ok(JsonAnswer(described))
 }
 
-/// The names of the tools that an agent may use; `mcp` = the identity of clients that call tools directly.
+/// The names of the tools that an agent may use. The name `mcp` stands for clients that call tools
+/// directly over MCP.
 async fn granted_tools(ctx: &HandlerContext, name: String) -> Result<BTreeSet<String>, Problem> {
     let agent = match name == MCP_IDENTITY {
         true => {
@@ -122,7 +124,7 @@ async fn host_tools(host: &Host) -> Tools {
         };
         for info in infos.iter() {
             let owner = host.tools.find_component(info.name.as_str());
-            // Another component has that name.
+            // Another component provides the tool of this name.
             if owner.is_none_or(|owner| owner.name != component.name) {
                 continue;
             }
@@ -160,7 +162,7 @@ async fn host_tools(host: &Host) -> Tools {
     Tools { tools, problems }
 }
 
-/// The tools of the tenant's MCP servers as they were accepted. No server is asked.
+/// The tools of the tenant's MCP servers, as accepted by the operator. No server is asked.
 fn server_tools(host: &Host) -> impl Iterator<Item = ToolBody> {
     let servers = host.tools.servers().iter();
     servers.flat_map(|server| {
@@ -187,11 +189,13 @@ pub(crate) async fn describe_tools(ctx: &HandlerContext) -> Result<Vec<ToolBody>
     Ok(described.tools)
 }
 
-/// The components are the operator's, and each is looked at once.
+/// The limit on reading a component's imports. The time is generous, because components are the
+/// operator's own and each is read once.
 const IMPORTS: WorkKind =
     WorkKind { name: "looking at a component", time: Duration::from_secs(120) };
 
-/// The imports of a component. The first look reads the whole file, on a thread.
+/// The imports of a component, for example `wasi:http/outgoing-handler`. The first call reads the whole
+/// file, on a thread.
 async fn component_imports(component: &Arc<ToolComponent>) -> Vec<String> {
     let component = Arc::clone(component);
     let look = move |_: &StopSignal| component.imported_interfaces().to_vec();

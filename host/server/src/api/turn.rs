@@ -1,4 +1,5 @@
-//! A turn in requests and answers: the same for a blocking call, a stream and a WebSocket.
+//! The body of a request for a turn, and the result of a turn: the same for a blocking call, a stream
+//! and a WebSocket.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use crate::http::ids::is_id;
 use crate::http::page::MOST;
 use crate::http::problem::Problem;
 
-/// Most characters of the name of an agent or a model.
+/// The most characters in the name of an agent or a model.
 const MAX_NAME: usize = 200;
 
 /// A message to an agent.
@@ -50,7 +51,7 @@ pub(crate) struct ChatBody {
     pub(crate) wait: bool,
 }
 
-/// The limits of a turn, by the names that the table has.
+/// The schema of a turn's limits, with the limits' names from the table `LIMITS`.
 #[derive(Debug)]
 pub(crate) struct LimitsBody;
 
@@ -137,7 +138,7 @@ pub(crate) struct Counted {
 }
 
 impl ChatBody {
-    /// Checks the form of the fields, and makes the request for a turn that came through this door.
+    /// Checks the fields, and converts the body to the service's request for a turn.
     pub(crate) fn into_request(
         self,
         caller: &Caller,
@@ -171,7 +172,8 @@ impl ChatBody {
     }
 }
 
-/// Checks the form of an agent's or model's name.
+/// Checks the form of the name of an agent or a model; `what` is `agent` or `model`, for the error
+/// text.
 pub(crate) fn check_name(what: &str, name: Option<String>) -> Result<Option<String>, Problem> {
     let fits = |name: &String| {
         let name = name.trim();
@@ -181,7 +183,8 @@ pub(crate) fn check_name(what: &str, name: Option<String>) -> Result<Option<Stri
     };
     match name {
         Some(name) if !fits(&name) => {
-            // Nothing is called so.
+            // No agent and no model can have such a name, so the answer is the same as for an unknown
+            // name.
             Err(Problem::not_found(what, &name))
         }
         name => Ok(name),
@@ -202,7 +205,7 @@ fn parse_limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem>
 }
 
 impl Answered {
-    /// The present row of the agent's message.
+    /// Reads the result of a turn, so far, from the stored row of the agent's message.
     pub(crate) async fn from_turn(turn: &RunningTurn, store: &Store) -> Result<Self, Problem> {
         let row = store.read_message(&turn.session, &turn.message).await?;
         let StoredMessage { status, mut content, mut metadata, .. } = row;
@@ -220,7 +223,7 @@ impl Answered {
             status: status.as_str().to_owned(),
             text,
             error: part("error").and_then(|error| error.as_str().map(str::to_owned)).or(unfinished),
-            // Absent as long as the turn has not ended.
+            // An unfinished turn has none of the next three values.
             usage: part("total").and_then(|it| Used::deserialize(it).ok()).unwrap_or_default(),
             subagents: part("subagents")
                 .and_then(|it| Counted::deserialize(it).ok())
@@ -229,7 +232,7 @@ impl Answered {
         })
     }
 
-    /// Sets the questions of a turn that waits for a person.
+    /// Adds the open questions with which a turn waits for a person.
     pub(crate) fn with_questions(self, questions: Vec<QuestionBody>) -> Self {
         let session = &self.session;
         let error = format!(
@@ -240,13 +243,13 @@ impl Answered {
         Self { error: Some(error), questions, ..self }
     }
 
-    /// Returns whether the turn has not ended: the server stopped before.
+    /// Returns whether the turn is unfinished: the server stopped before the turn's end.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.status == MessageStatus::InFlight.as_str()
     }
 }
 
-/// The text about a turn that the server interrupted.
+/// The text for a person about a turn that the stop of the server interrupted.
 fn unfinished_notice(session: &str) -> String {
     format!(
         "the server stopped before this turn had ended; it is stored, and resumed when the server \

@@ -1,4 +1,4 @@
-//! The usage of a tenant, by day, agent and model.
+//! A tenant's usage of models: tokens and turns by day, agent and model.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::app::HandlerContext;
 use crate::http::problem::Problem;
 use crate::http::respond::{JsonAnswer, QueryOf};
 
-/// Default number of days shown.
+/// The number of days in an answer, if the query names no first day.
 const DEFAULT_DAYS: i64 = 30;
 
-/// Most rows of an answer: a year of thirty agents, and about 2 MiB.
+/// The most rows of an answer: enough for a year of thirty agents, and about 2 MiB.
 const MAX_ROWS: usize = 10_000;
 
-/// The first day, and the separately counted parts.
+/// The query: the first day, and the parts to count separately, for example by agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageQuery {
@@ -77,7 +77,7 @@ pub(crate) struct PartBody {
     fuel: i64,
 }
 
-/// The names of `by`.
+/// The parts by which usage is counted separately, parsed from the query's `by`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct UsageGrouping {
     day: bool,
@@ -85,7 +85,7 @@ struct UsageGrouping {
     model: bool,
 }
 
-/// `GET /v1/usage`.
+/// `GET /v1/usage`: returns the tenant's usage by day, and by the requested parts.
 pub(crate) async fn read_usage(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<UsageQuery>,
@@ -96,7 +96,7 @@ pub(crate) async fn read_usage(
     };
     let by = query.by.as_deref().map(UsageGrouping::parse_grouping).transpose()?;
     let since = since.to_string();
-    // One read of the store, so that days and parts have equal sums.
+    // Days and parts come from one read of the store, so that both have equal sums.
     let parts = ctx.store().usage_parts(&since).await?;
     let mut days: Vec<UsageRow> = Vec::new();
     for UsagePart { row, .. } in &parts {
@@ -124,7 +124,7 @@ impl UsageGrouping {
         Ok(by)
     }
 
-    /// The sums, sorted by their names.
+    /// Adds up the usage for each part, and sorts the sums by name.
     fn sum_rows(self, parts: &[UsagePart]) -> Result<Vec<PartBody>, Problem> {
         let mut sums: BTreeMap<[Option<String>; 3], UsageRow> = BTreeMap::new();
         for UsagePart { agent, model, row } in parts {
@@ -157,7 +157,7 @@ impl UsageGrouping {
 }
 
 fn parse_day(text: &str) -> Result<Date, Problem> {
-    // Exactly this form: the store compares days as text.
+    // Only this form is accepted, because the store compares days as text.
     let read = (text.len() == 10).then(|| text.parse::<Date>().ok()).flatten();
     read.ok_or_else(|| Problem::invalid("`since` is no day of the form `YYYY-MM-DD`"))
 }

@@ -1,4 +1,5 @@
-//! Authentication: finds the tenant, the scope and the audit log's name of a key, a login or a token.
+//! Authentication: finds the tenant, the scope and the name in the audit log for a request's key, login
+//! or token.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,81 +22,84 @@ use crate::http::tokens::{
 use crate::http::turned_away::{ClaimedKey, ProvenCaller, RefusedCaller, TenantIdentity};
 use crate::routes::RequiredScope;
 
-/// The prefix of a key in a WebSocket's list of subprotocols: a browser can send it no other way.
+/// The prefix of a key in a WebSocket's list of subprotocols, for example `bearer.bj_...`: a browser's
+/// script cannot send a key in any other way.
 pub(crate) const SUBPROTOCOL: &str = "bearer.";
 
-/// How long a server without keys relies on its last check for keys.
+/// The time for which a server without keys relies on its last check that there are none.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// An admitted caller.
+/// A caller whose credential was accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) tenant: Arc<str>,
-    /// The tenant's id, unique among all tenants that ever had the name.
+    /// The id of the tenant, different for each tenant that ever had the name.
     pub(crate) tenant_id: Arc<str>,
     scope: KeyScope,
-    /// `key:<id>`; `token:<issuer>#<subject>`; `login:<id>` for a login by the operator's link; `local` on a
-    /// server without keys.
+    /// The caller's name in the audit log: `key:<id>`; `token:<issuer>#<subject>`; `login:<id>` for a
+    /// login by the operator's link; `local` on a server without keys.
     pub(crate) actor: Arc<str>,
-    /// The key, to be noted as used.
+    /// The id of the caller's key, to note when it was last used; `None` without a key.
     pub(crate) key: Option<Arc<str>>,
-    /// The login of the caller's browser; `None` = the caller sends a key.
+    /// The login of the caller's browser; `None` if the caller sent a key or a token.
     pub(crate) login: Option<BrowserLogin>,
-    /// The issuer's token sent in place of a key.
+    /// The holder of the issuer's token that was sent in place of a key.
     token: Option<Arc<TokenHolder>>,
-    /// The time of admission.
+    /// The moment at which the caller was accepted.
     came: Instant,
 }
 
-/// The login of a browser.
+/// The login of a browser, made with a key or the operator's link.
 #[derive(Debug, Clone)]
 pub(crate) struct BrowserLogin {
     pub(crate) id: Arc<str>,
-    /// The time of expiry, in milliseconds since 1970.
+    /// The time at which the login expires, in milliseconds since 1970.
     pub(crate) expires: i64,
 }
 
-/// Looks keys up.
+/// Authenticates callers: looks up keys and logins in the store, and passes tokens to the token gate.
 pub(crate) struct Gatekeeper {
     registry: Registry,
     clock: Arc<dyn Clock>,
-    /// True if callers without a key may be let in at all: on a loopback address alone.
+    /// True if callers without a key may be accepted at all: only on a loopback address, and only until
+    /// the first key exists.
     open: AtomicBool,
     checked: Mutex<Option<Instant>>,
-    /// True if the store holds that keys are needed because an issuer was trusted.
+    /// True after the store has noted that keys are needed from now on, because an issuer was trusted.
     noted: AtomicBool,
-    /// True after the log has noted that a client's key was ignored.
+    /// True after the log has noted, once, that a client's key was ignored.
     told: AtomicBool,
-    /// The last checks of keys and logins with open streams, and their times: all streams of one key share a
-    /// check.
+    /// The last check of each credential with an open stream: its time and result. All streams of one
+    /// key share a check.
     looks: Mutex<HashMap<CredentialId, (Instant, bool)>>,
-    /// The tokens that are accepted besides keys.
+    /// The check of issuers' tokens, which are accepted besides keys; empty if no issuer can be
+    /// trusted.
     tokens: OnceLock<TokenGate>,
-    /// How long a look counts.
+    /// The time for which a stream's check is reused.
     fresh: Duration,
-    /// How long a stream may be open.
+    /// The longest time for which a stream may be open.
     longest: Duration,
 }
 
-/// A caller's credential, by id.
+/// The identity of an accepted caller's credential.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum CredentialId {
     Key(Arc<str>),
     Login(Arc<str>),
-    /// A token by its id, with the tenant and the scope at admission.
+    /// An issuer's token: its id, with the tenant and the scope at the time of acceptance.
     Token(Arc<str>, Arc<str>, &'static str),
 }
 
-/// The part of a request that names the sender.
+/// The credential in a request, as text.
 #[derive(Debug, PartialEq, Eq)]
 enum SentCredential<'a> {
     Key(&'a str),
-    /// A cookie, which a browser adds by itself.
+    /// The value of a login cookie, which a browser adds by itself to every request.
     Login(&'a str),
 }
 
 impl Caller {
-    /// Returns whether this is enough for a route.
+    /// Returns whether the caller's scope is sufficient for a route that needs the scope `needs`.
     pub(crate) fn has_scope(&self, needs: RequiredScope) -> bool {
         match needs {
             RequiredScope::Nothing => true,
@@ -108,23 +112,24 @@ impl Caller {
         }
     }
 
-    /// The scope, in a word.
+    /// The scope's name, for example `admin`.
     pub(crate) fn scope_name(&self) -> &'static str {
         self.scope.as_str()
     }
 
-    /// The name under which refusals are logged.
+    /// The caller's names for the audit log of refusals.
     pub(crate) fn proven_name(&self) -> ProvenCaller<'_> {
         let Self { tenant, tenant_id, actor, .. } = self;
         ProvenCaller { tenant, tenant_id, actor, bounded_as: actor }
     }
 
-    /// Returns whether the caller is the person at this machine, without keys.
+    /// Returns whether the caller was accepted without any credential, as the person at this machine.
     pub(crate) fn is_anybody(&self) -> bool {
         self.key.is_none() && self.login.is_none() && self.token.is_none()
     }
 
-    /// The name for bounds of one key: the key's, or the token holder's.
+    /// The name under which the bytes held for one key are counted: the key's id or the token holder's
+    /// name; `None` for a login or the local person.
     pub(crate) fn bounded_as(&self) -> Option<&Arc<str>> {
         self.key.as_ref().or_else(|| self.token.as_ref().map(|_| &self.actor))
     }
@@ -138,7 +143,7 @@ impl Caller {
         login.or_else(key).or_else(token)
     }
 
-    /// The person at this machine, on a server without keys.
+    /// The person at this machine, on a server without keys: an admin of the operator's own tenant.
     fn local_person() -> Self {
         let actor: Arc<str> = TENANT.into();
         let (tenant, tenant_id) = (Arc::clone(&actor), Arc::clone(&actor));
@@ -147,12 +152,12 @@ impl Caller {
         Self { tenant_id, tenant, scope, actor, key, login, token, came }
     }
 
-    /// The operator, by this server's link.
+    /// The operator, authenticated by a one-time link of this server.
     pub(crate) fn by_link() -> Self {
         Self { actor: "link".into(), ..Self::local_person() }
     }
 
-    /// Converts the caller to one with this login.
+    /// Turns an accepted caller into the same caller with a browser's login.
     pub(crate) fn logged_in(self, login: BrowserLogin) -> Self {
         let actor = match &self.key {
             Some(_) => self.actor,
@@ -176,7 +181,7 @@ impl Caller {
     }
 }
 
-/// The scope of a key, from the scope in a rule.
+/// The scope of a key that equals the scope in a rule for tokens.
 fn scope_of(scope: TokenScope) -> KeyScope {
     match scope {
         TokenScope::ReadOnly => KeyScope::ReadOnly,
@@ -185,7 +190,7 @@ fn scope_of(scope: TokenScope) -> KeyScope {
     }
 }
 
-/// The name of a login in the audit log: its key's name.
+/// A login's name in the audit log: the name of the key that it was made with.
 fn actor_of(login: &StoredLogin) -> String {
     match &login.key {
         Some(key) => format!("key:{key}"),
@@ -194,8 +199,8 @@ fn actor_of(login: &StoredLogin) -> String {
 }
 
 impl Gatekeeper {
-    /// `open`: callers without a key are the person at this machine, as long as no key ever existed. `fresh`:
-    /// the largest age of a check in [`Self::is_admitted`].
+    /// `open` = callers without a key are accepted as the person at this machine, until the first key
+    /// exists. `fresh` = the largest age of a check that [`Self::is_admitted`] reuses.
     pub(crate) fn new(
         registry: Registry,
         clock: Arc<dyn Clock>,
@@ -209,7 +214,7 @@ impl Gatekeeper {
         Self { registry, clock, open, checked, noted, told, looks, tokens, fresh, longest }
     }
 
-    /// Accepts an issuer's tokens too. Only the first call has an effect.
+    /// Accepts tokens of issuers too. Only the first call has an effect.
     pub(crate) fn take_tokens(&self, tokens: TokenGate) {
         let _ = self.tokens.set(tokens);
     }
@@ -222,7 +227,8 @@ impl Gatekeeper {
         }
     }
 
-    /// The sender of this request.
+    /// Finds the caller of a request by its key, login or token, or returns the reason why the caller
+    /// is refused.
     pub(crate) async fn identify_caller(
         &self,
         headers: &HeaderMap,
@@ -236,7 +242,8 @@ impl Gatekeeper {
                 Some(_) | None => self.by_key(text).await,
             },
             Ok(Some(SentCredential::Login(text))) => match self.by_login(text).await {
-                // A browser may send the remains of earlier logins: no login is needed.
+                // On a server without keys no login is needed either, and a browser may still send the
+                // cookie of an earlier one.
                 Err(_) if self.is_open().await => Ok(Caller::local_person()),
                 known => known,
             },
@@ -247,8 +254,8 @@ impl Gatekeeper {
         }
     }
 
-    /// Returns whether an unknown key is ignored. Clients of OpenAI's API always send a key, for example
-    /// `none` or `ollama`, and a server on loopback without keys needs no key. A key in this server's own
+    /// Returns whether an unknown key is ignored. Clients of OpenAI's API always send some key, for
+    /// example `none` or `ollama`, even if a server on loopback needs none. A key in this server's own
     /// form is never ignored.
     async fn passes_over(&self, text: &str) -> bool {
         if text.starts_with(keys::KEY) || !self.is_open().await {
@@ -264,7 +271,8 @@ impl Gatekeeper {
         true
     }
 
-    /// A caller without a credential. If an issuer is trusted, a token is accepted as well as a key.
+    /// The refusal of a caller without a credential. If an issuer is trusted, the answer names tokens
+    /// as well as keys.
     async fn without_word(&self) -> RefusedCaller {
         let trusted = match self.tokens.get() {
             Some(tokens) => tokens.are_trusted().await,
@@ -276,7 +284,7 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-371: the holder of a token, if a rule of the operator admits the holder.
+    /// INV-371: the caller who holds an issuer's token, if a rule of the operator admits the holder.
     async fn by_token(&self, tokens: &TokenGate, text: &str) -> Result<Caller, RefusedCaller> {
         let admitted = tokens.admit_token(text, self.now_millis() / 1_000).await;
         if !matches!(admitted, Err(TokenRefusal::Invalid(_) | TokenRefusal::Unknown(_))) {
@@ -290,7 +298,8 @@ impl Gatekeeper {
                     ..RefusedCaller::for_now(tokens::invalid_token(why))
                 });
             }
-            // Not counted as a guess: the sender has a real token of the issuer, for example an expired one.
+            // An expired token is not counted as a guess of a key, because the sender once had a real
+            // token of the issuer.
             Err(TokenRefusal::Past(why)) => {
                 let issuer = tokens::issuer_of(text);
                 return Err(RefusedCaller {
@@ -306,7 +315,8 @@ impl Gatekeeper {
             Ok(tenant) => tenant.filter(|tenant| !tenant.disabled),
             Err(error) => return Err(RefusedCaller::for_now(error.into())),
         };
-        // The log of a disabled tenant has no readers.
+        // A holder whose tenant is disabled is refused like one without a tenant, because no one reads
+        // that tenant's log.
         let Some(tenant) = tenant else { return Err(RefusedCaller::for_holder(&holder)) };
         Ok(Caller {
             tenant: tenant.name.into(),
@@ -320,8 +330,8 @@ impl Gatekeeper {
         })
     }
 
-    /// INV-376: returns whether the holder of a token would still be admitted equally: the token is valid,
-    /// and the rules and the tenant are unchanged.
+    /// INV-376: returns whether the holder of a token would still be accepted with the same rights: the
+    /// token is valid, and the rules and the tenant are unchanged.
     async fn still_holds(&self, caller: &Caller) -> Result<bool, StoreError> {
         let (Some(tokens), Some(holder)) = (self.tokens.get(), &caller.token) else {
             return Ok(false);
@@ -338,7 +348,8 @@ impl Gatekeeper {
         Ok(tenant.is_some_and(|tenant| !tenant.disabled && *tenant.id == *caller.tenant_id))
     }
 
-    /// INV-261: the holder of a login, as long as the login's key is valid.
+    /// INV-261: the caller who holds a browser's login, as long as the key that made the login is
+    /// valid.
     async fn by_login(&self, text: &str) -> Result<Caller, RefusedCaller> {
         let refused =
             || RefusedCaller { tried: true, ..RefusedCaller::with_reason("the login has ended") };
@@ -358,8 +369,8 @@ impl Gatekeeper {
         let proven = opens.then(|| actor_of(&login));
         let tenant = TenantIdentity { name: login.tenant.into(), id: login.tenant_id.into() };
         let claimed = Some(ClaimedKey { tenant, proven });
-        // A caller with the login's secret is not guessing: for example a page left open beyond its key's
-        // end.
+        // A caller with the login's real secret is not guessing: for example a page that was left open
+        // until after its key's end.
         Err(RefusedCaller { claimed, tried: !opens, ..refused() })
     }
 
@@ -367,9 +378,10 @@ impl Gatekeeper {
         self.clock.now().as_millisecond()
     }
 
-    /// The holder of a key.
+    /// The caller who holds a key.
     pub(crate) async fn by_key(&self, text: &str) -> Result<Caller, RefusedCaller> {
-        // The reason against a key is for the log: a stranger must not learn which keys exist.
+        // The reason why a key is refused stands only in the log, because a stranger must not learn
+        // which keys exist.
         let refused =
             || RefusedCaller { tried: true, ..RefusedCaller::with_reason("the key is not valid") };
         let Some(presented) = PresentedKey::parse(keys::KEY, text) else { return Err(refused()) };
@@ -399,8 +411,8 @@ impl Gatekeeper {
         })
     }
 
-    /// Like [`Self::still_admits`], from a check as old as allowed for streams: many streams of one key share
-    /// a read of the store.
+    /// Like [`Self::still_admits`], but may reuse a recent check, because many streams of one key share
+    /// a read of the store. Also false when the caller has been connected for too long.
     pub(crate) async fn is_admitted(&self, caller: &Caller) -> bool {
         if self.was_long(caller) {
             return false;
@@ -420,8 +432,9 @@ impl Gatekeeper {
         admitted
     }
 
-    /// INV-382: returns whether a caller's stream has reached the longest duration, whatever its credential.
-    /// A caller with a token without an end must then send the token again, and the token is checked anew.
+    /// INV-382: returns whether a caller's stream has been open for the longest time, whatever its
+    /// credential. A caller with a token without an expiry must then send the token again, and the
+    /// token is checked anew.
     pub(crate) fn was_long(&self, caller: &Caller) -> bool {
         caller.came.elapsed() >= self.longest
     }
@@ -430,8 +443,8 @@ impl Gatekeeper {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a caller with an open connection is still admitted: the key was not revoked, and the
-    /// login has not ended.
+    /// Returns whether the caller of an open connection would still be accepted: for example the key
+    /// was not revoked, and the login has not expired. Always reads the store.
     pub(crate) async fn still_admits(&self, caller: &Caller) -> bool {
         let found = match caller.credential_id() {
             None => return self.is_open().await,
@@ -456,8 +469,8 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-110: returns whether no key ever existed, so that callers without a key are admitted. The first
-    /// key ends this for good: revoking the key, or removing its tenant, does not restore it.
+    /// INV-110: returns whether callers without a key are accepted, because no key ever existed. The
+    /// first key ends this for good: revoking the key, or removing its tenant, does not restore it.
     async fn is_open(&self) -> bool {
         if !self.open.load(Ordering::Relaxed) {
             return false;
@@ -493,8 +506,8 @@ impl Gatekeeper {
         }
     }
 
-    /// INV-377: an operator who has trusted an issuer wants authentication, even after the trust ends, and
-    /// after a restart.
+    /// INV-377: stores that this server needs keys from now on. An operator who has trusted an issuer
+    /// wants authentication, also after that trust ends, and after a restart.
     async fn need_keys(&self) {
         self.open.store(false, Ordering::Relaxed);
         if self.noted.load(Ordering::Relaxed) {
@@ -517,17 +530,16 @@ impl std::fmt::Debug for Gatekeeper {
     }
 }
 
-/// Returns whether a key exists that was not revoked.
+/// Returns whether any key exists that was not revoked.
 ///
 /// # Errors
-///
-/// When the store fails.
+/// When the store cannot be read.
 pub async fn has_keys(registry: &Registry) -> Result<bool, StoreError> {
     Ok(registry.list_keys(None).await?.iter().any(|key| key.revoked.is_none()))
 }
 
-/// The credential of a request: a key in `Authorization` or among a WebSocket's subprotocols, otherwise a
-/// login in its cookie.
+/// Reads the credential of a request: a key in `Authorization` or among a WebSocket's subprotocols;
+/// without a key, the login in its cookie.
 fn read_credential(headers: &HeaderMap) -> Result<Option<SentCredential<'_>>, Problem> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let Some(line) = lines.next() else {
@@ -550,12 +562,12 @@ fn read_credential(headers: &HeaderMap) -> Result<Option<SentCredential<'_>>, Pr
     }
 }
 
-/// The key among the subprotocols that a browser offers.
+/// The key among the subprotocols that a browser sends, without its prefix [`SUBPROTOCOL`].
 fn subprotocol_key(headers: &HeaderMap) -> Option<&str> {
     offered_subprotocols(headers).find_map(|offer| offer.strip_prefix(SUBPROTOCOL))
 }
 
-/// The subprotocols that a client offers.
+/// The subprotocols that a client of a WebSocket sends.
 pub(crate) fn offered_subprotocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).map(str::trim)
@@ -563,7 +575,7 @@ pub(crate) fn offered_subprotocols(headers: &HeaderMap) -> impl Iterator<Item = 
 
 #[cfg(test)]
 impl Caller {
-    /// An admin of the operator's tenant.
+    /// A caller who is an admin of the operator's own tenant.
     pub(crate) fn for_tests() -> Self {
         Self::local_person()
     }

@@ -1,24 +1,26 @@
-//! The cookie of a login: how the server reads, sets and removes the cookie.
+//! The cookie of a browser's login: reads, sets and removes it.
 //!
-//! A browser keeps cookies by host, not by port. So the cookie's name contains the port: two servers on one
-//! machine do not log each other's browsers out.
+//! A browser keeps cookies by host, not by port. So the cookie's name contains the port, and two
+//! servers on one machine do not log each other's browsers out.
 
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// The cookie's name for a server address without a port.
+/// The cookie's name for a server address without a port. With a port, the name ends with it.
 const NAME: &str = "belljar";
 
-/// The prefix of a name that browsers accept only from this very host, by https and for every path. Neither a
-/// program on another port nor a page of a sibling domain can replace such a cookie.
+/// The prefix of a cookie name for which browsers require that the cookie was set by this very host,
+/// over https and for every path. Neither a program on another port nor a page of a sibling domain can
+/// replace such a cookie.
 const HOST_ALONE: &str = "__Host-";
 
-/// A path for which an attacker may have set a cookie of this name; a removal for the path `/` does not cover
-/// such a cookie.
+/// A path for which an attacker may have set a cookie of our name; a removal for the path `/` does not
+/// remove that cookie.
 const OTHER_PATH: &str = "/v1";
 
-/// The login in the cookie of a request. Several cookies of one name are ambiguous, and are ignored.
+/// The login in a request's cookie. If the request has several cookies of our name, all are ignored,
+/// because one may be forged.
 pub(crate) fn sent_login(headers: &HeaderMap) -> Option<&str> {
     let name = cookie_name(headers);
     let alone = format!("{HOST_ALONE}{name}");
@@ -32,42 +34,43 @@ pub(crate) fn sent_login(headers: &HeaderMap) -> Option<&str> {
     }
 }
 
-/// Returns whether a request has one, or several.
+/// Returns whether a request has at least one login cookie.
 pub(crate) fn is_sent(headers: &HeaderMap) -> bool {
     let name = cookie_name(headers);
     let alone = format!("{HOST_ALONE}{name}");
     cookie_values(headers, &name).chain(cookie_values(headers, &alone)).next().is_some()
 }
 
-/// The values of the cookies of a name.
+/// The values of all cookies of one name in a request.
 fn cookie_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.filter(move |(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// The header that sets a browser's login. If the page came by https, the cookie is limited to https and to
-/// this host.
+/// The header that sets a browser's login cookie, valid for `lasts`. If the page came by https, the
+/// cookie is limited to https and to this host.
 pub(crate) fn set_cookie(headers: &HeaderMap, login: &str, lasts: Duration) -> Option<HeaderValue> {
     let prefix = if by_https(headers) { HOST_ALONE } else { "" };
     cookie_line(headers, prefix, login, "/", lasts.as_secs())
 }
 
-/// The headers that remove the cookie, also a forged one for another path.
+/// The headers that remove the login cookie, including a forged one for another path.
 pub(crate) fn remove_cookie(headers: &HeaderMap) -> impl Iterator<Item = HeaderValue> {
     let of = [("", "/"), ("", OTHER_PATH), (HOST_ALONE, "/")];
     of.into_iter().filter_map(|(prefix, path)| cookie_line(headers, prefix, "", path, 0))
 }
 
-/// Returns whether the browser came by https. Behind a proxy with TLS, only the browser can state this.
+/// Returns whether the browser called by https. Behind a proxy with TLS, only the browser's headers
+/// show this.
 fn by_https(headers: &HeaderMap) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     origin.is_some_and(|origin| origin.starts_with("https://"))
 }
 
-/// INV-265: returns whether the browser should use only https from now on: it came by https to a name that is
-/// not its own machine. The proof is the page's origin or a cookie limited to https. Over http, a browser
-/// would ignore the header.
+/// INV-265: returns whether the answer should tell the browser to use only https from now on: the
+/// browser called by https, and by a name other than its own machine's. The proof is the page's origin,
+/// or a cookie limited to https. Over http, a browser would ignore that header.
 pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(host, _)| host).to_ascii_lowercase();
@@ -79,6 +82,7 @@ pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     by_https(headers) || cookie_values(headers, &alone).next().is_some()
 }
 
+/// The text of a `Set-Cookie` header. It is marked sensitive, so that it is not logged.
 fn cookie_line(
     headers: &HeaderMap,
     prefix: &str,
@@ -126,7 +130,7 @@ mod tests {
         let login = [(header::COOKIE, "a=b; __Host-belljar=bl_x")];
         assert!(stays("jar.example.org", &login));
         assert!(!stays("jar.example.org", &[(header::COOKIE, "belljar=bl_x")]));
-        // Whatever else listens on this machine is not by https, and has the same name.
+        // On the browser's own machine, another program may listen under the same name without https.
         for host in ["localhost:7411", "a.localhost", "127.0.0.1:7411", "[::1]:7411", ""] {
             assert!(!stays(host, &[(header::ORIGIN, &page(host))]), "{host}");
         }

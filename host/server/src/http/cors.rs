@@ -1,5 +1,5 @@
-//! CORS answers: the operator's listed origins, and no others. Other origins are refused earlier
-//! (`guard.rs`).
+//! CORS answers for the origins that the operator lists, and for no others. Requests of other origins
+//! are refused before (`guard.rs`).
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::http::guard::parse_origin;
 
-/// How long a browser may reuse the answer to a preflight request.
+/// The time for which a browser may reuse the answer to a preflight request.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// A layer for these origins, in the form of [`parse_origin`]. An answer names only the asking origin, and
-/// cookies are never accepted from another one.
+/// The CORS layer for these origins, in the form of [`parse_origin`]. An answer names only the origin
+/// that sent the request, and cookies of another origin are never accepted.
 pub(crate) fn cors_layer(origins: Vec<String>) -> CorsLayer {
     let listed = move |origin: &HeaderValue, _: &Parts| {
         let origin = origin.to_str().ok().and_then(parse_origin);

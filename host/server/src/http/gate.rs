@@ -1,4 +1,5 @@
-//! The gate before every handler: names, caller, scope and rate; and the notes afterwards.
+//! The checks before every handler: host name, caller, scope and rate; and the notes after it in
+//! counters and the audit log.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -27,21 +28,22 @@ use crate::openai;
 use crate::routes::{HttpVerb, RequiredScope, Route, RouteOp};
 use crate::trace;
 
-/// How long a call without a turn may last. A minute, because the first description of a tool compiles the
-/// tool, for some seconds on a slow machine.
+/// The time limit of a call that is no turn. A minute, because the first description of a tool compiles
+/// the tool, which takes some seconds on a slow machine.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Characters of a path in the audit log.
+/// The most characters of a path in the audit log.
 const MAX_OBJECT: usize = 200;
 
-/// The paths that need neither a key nor a known host name, because their callers know the machine by its
-/// address.
+/// The paths that need neither a key nor a known host name, because a supervisor or balancer calls the
+/// machine by its address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// How long a browser that came by https uses only https: half a year after its last visit.
+/// The header that makes a browser use only https for half a year after its last visit.
 const STAY_WITH_HTTPS: &str = "max-age=15552000";
 
-/// Outermost layer: security headers for browsers, an answer even after a handler's bug, and hidden places.
+/// The outermost layer of the server: adds security headers for browsers, answers even if a handler
+/// panics, and masks directories of the host in the answer.
 pub(crate) async fn protect_answer(
     State(app): State<App>,
     request: Request,
@@ -69,11 +71,11 @@ pub(crate) async fn protect_answer(
     response
 }
 
-/// Then the checks of host name and origin; counts the answers.
+/// The second layer: checks the request's host name and origin, and counts and logs the answer.
 pub(crate) async fn check_names(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let named = match HEALTH.contains(&request.uri().path()) {
-        // INV-114: a guest's request is refused, for any path and by any address.
+        // INV-114: a request that a guest's tool sent is refused, for any path and by any address.
         _ if request.headers().contains_key(GUEST_MARK) => {
             Err(Problem::new(ProblemKind::Scope, "this server is not for the tools of agents"))
         }
@@ -101,7 +103,8 @@ pub(crate) async fn check_names(State(app): State<App>, request: Request, next: 
     response
 }
 
-/// The log line of a request, if wanted: query and headers may hold secrets, and are left out.
+/// Writes the debug log line of an answered request. Query and headers may contain secrets, and are
+/// left out.
 fn access_log(request: &str, response: &Response, took: Duration) {
     let caller = response.extensions().get::<Caller>();
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -116,7 +119,8 @@ fn access_log(request: &str, response: &Response, took: Duration) {
     );
 }
 
-/// Then the caller of a route.
+/// The layer of each route: authenticates the caller and checks its scope, waits until the request's
+/// bytes may be held, and calls the handler, with a line in the audit log if the route needs one.
 pub(crate) async fn check_caller(
     State((app, route)): State<(App, &'static Route)>,
     mut request: Request,
@@ -136,7 +140,7 @@ pub(crate) async fn check_caller(
                 let span = trace::request_span(route, &caller, request.headers());
                 let called = caller.clone();
                 request.extensions_mut().insert(caller.clone());
-                // INV-115: the held bytes are freed at the end of the answer.
+                // INV-115: the request's bytes count as held until the end of the answer.
                 let flight = app.byte_bounds().begin_request(&caller.tenant, caller.bounded_as());
                 request.extensions_mut().insert(flight.clone());
                 let outward = Arc::clone(app.place_hider());
@@ -150,7 +154,7 @@ pub(crate) async fn check_caller(
                     }
                 };
                 let mut response = answering.instrument(span.clone()).await;
-                // Masked first, because the masked body is the one to count.
+                // Masked before the bytes are counted, because the masked body is the one that is sent.
                 respond::hide_places(&outward, &mut response);
                 let mut response = flight.wrap_response(response);
                 trace::record_answer(&span, response.status());
@@ -162,13 +166,14 @@ pub(crate) async fn check_caller(
     response
 }
 
-/// Returns whether a logout has an effect: without a login, nothing ends, and no line is written.
+/// Returns whether a call of this route ends or changes anything. A logout without a login does not,
+/// and gets no line in the audit log.
 fn ends_something(route: &Route, caller: &Caller) -> bool {
     route.op != RouteOp::Logout || caller.login.is_some()
 }
 
-/// The answer to a refused caller. The browser drops an ended login, because repeated use would count as
-/// guessing.
+/// The answer to a refused caller. It also removes the cookie of an ended login from the browser,
+/// because repeated use would count as guessing.
 fn refusal_response(problem: Problem, request: &Request) -> Response {
     let over = problem.kind() == ProblemKind::NoKey && cookie::is_sent(request.headers());
     let challenge = metadata::auth_challenge(&problem, request);
@@ -184,8 +189,8 @@ fn refusal_response(problem: Problem, request: &Request) -> Response {
     response
 }
 
-/// Performs a changing call, with its line in the audit log. Continues after the caller has disconnected, so
-/// that a begun change is always logged.
+/// Calls the handler of a change, and writes the call's line in the audit log. Goes on after the caller
+/// has disconnected, so that a begun change is always logged.
 async fn call_with_audit(
     app: App,
     route: &'static Route,
@@ -197,7 +202,7 @@ async fn call_with_audit(
     let called = async move {
         let response = call_in_time(route, request, next).await;
         let status = response.status();
-        // Logged after a server error too, because after a timeout the change may have happened.
+        // Written after a server error too, because after a timeout the change may have happened.
         let changed = response.extensions().get::<UnchangedMark>().is_none();
         if changed && (status.is_success() || status.is_server_error()) {
             let detail = json!({ "status": status.as_u16() });
@@ -211,7 +216,8 @@ async fn call_with_audit(
     }
 }
 
-/// The caller, if admitted to this route; `None` for a public route.
+/// Authenticates the caller and checks the scope that the route needs; returns `None` for a public
+/// route.
 async fn admit_caller(
     app: &App,
     route: &Route,
@@ -249,14 +255,16 @@ async fn admit_caller(
     Ok(Some(caller))
 }
 
-/// INV-99: an address with too many invalid keys waits before the next look-up, which makes guessing slow.
+/// INV-99: an address that sent too many invalid keys must wait before its next key is looked up, which
+/// makes guessing slow.
 pub(crate) fn slow_down(app: &App, address: &str) -> Result<(), Problem> {
     let Some(wait) = app.guess_rates().time_to_wait(address, Instant::now()) else { return Ok(()) };
     app.count_stranger(None, ProblemKind::TooMany);
     Err(Problem::too_many("too many keys that do not open came from this address", wait))
 }
 
-/// Notes a refused caller; returns the answer.
+/// Counts a refused caller, in the audit log if its key or login is known to the server; returns the
+/// answer.
 pub(crate) async fn turn_away(
     app: &App,
     stranger: RefusedCaller,
@@ -267,7 +275,8 @@ pub(crate) async fn turn_away(
     if tried {
         app.guess_rates().spend_one(address, Instant::now());
     }
-    // INV-380: an issuer may have any number of subjects, so their refusals are bounded together.
+    // INV-380: the refusals of an issuer's tokens share one limit, because an issuer may have any
+    // number of subjects.
     let issuer = issuer.map(|issuer| format!("token:{issuer}"));
     if let Some(issuer) = &issuer
         && let RateVerdict::After(wait) = app.request_rates().spend_one(issuer, Instant::now())
@@ -289,7 +298,7 @@ pub(crate) async fn turn_away(
     problem
 }
 
-/// Subtracts a request from the caller's rate, and notes the key's use now and then.
+/// Counts a request against the caller's rate, and now and then stores when the key was last used.
 pub(crate) fn spend_request(app: &App, caller: &Caller) -> Result<(), Problem> {
     match app.request_rates().spend_one(&caller.actor, Instant::now()) {
         RateVerdict::After(wait) => Err(Problem::too_many("too many requests with this key", wait)),
@@ -307,7 +316,7 @@ pub(crate) fn spend_request(app: &App, caller: &Caller) -> Result<(), Problem> {
     }
 }
 
-/// The problem of a caller whose key has too small a scope.
+/// The answer to a caller whose key has too small a scope for the route.
 pub(crate) fn out_of_scope(caller: &Caller, needs: RequiredScope) -> Problem {
     let needed = match needs {
         RequiredScope::Nothing | RequiredScope::ReadOnly => "a key",
@@ -333,7 +342,7 @@ async fn call_in_time(route: &Route, request: Request, next: Next) -> Response {
     }
 }
 
-/// The object of a request in the audit log: its method and path, escaped and cut. The query is left out,
+/// A request's name in the audit log: its method and path, escaped and cut. The query is left out,
 /// because it may contain any text.
 fn object_of(request: &Request) -> String {
     let text = format!("{} {}", request.method(), request.uri().path());

@@ -1,4 +1,4 @@
-//! The answers to requests that fail: problem details, and the shape of the wires of OpenAI.
+//! Golden tests of the answers to failed requests: as problem details, and in the form of OpenAI's API.
 
 use std::fmt::Write as _;
 use std::io;
@@ -18,7 +18,7 @@ use crate::routes::ROUTES;
 const KIND: &str = "compiling JSON Schemas";
 const SOON: Duration = Duration::from_millis(1_500);
 
-/// A name that a stranger made.
+/// A name as a hostile stranger would choose it, with control characters.
 fn foreign_name() -> String {
     "a\u{1b}[2J\u{202e}`b".to_owned()
 }
@@ -39,6 +39,7 @@ fn work_errors() -> Vec<WorkError> {
     })
 }
 
+/// An example of each error of the store.
 fn store_errors() -> Vec<StoreError> {
     let path = || "/srv/private/belljar.db".into();
     belljar_kit::one_of_each!(StoreError {
@@ -77,7 +78,7 @@ fn store_errors() -> Vec<StoreError> {
     })
 }
 
-/// An agent that is not there.
+/// The error of a request for an agent that does not exist.
 fn missing_agent(suggestions: &[&str], ambiguous: bool, broken: bool) -> ServiceError {
     ServiceError::NoAgent(NotFound {
         kind: AgentDefinition::KIND,
@@ -88,6 +89,7 @@ fn missing_agent(suggestions: &[&str], ambiguous: bool, broken: bool) -> Service
     })
 }
 
+/// An example of each error of the service.
 fn service_errors() -> Vec<ServiceError> {
     use ServiceError as E;
     let mut all = belljar_kit::one_of_each!(ServiceError {
@@ -133,7 +135,7 @@ fn service_errors() -> Vec<ServiceError> {
     all
 }
 
-/// A failure as both are told it.
+/// Writes one problem in both forms, as problem details and as OpenAI's error.
 fn write_problem(into: &mut String, name: &str, problem: Problem, openai: &Problem) {
     let name: String =
         name.chars().take_while(|c| c.is_alphanumeric() || "(_".contains(*c)).collect();
@@ -147,7 +149,7 @@ fn write_problem(into: &mut String, name: &str, problem: Problem, openai: &Probl
     writeln!(into, "{}\n", serde_json::to_string(&openai).unwrap()).unwrap();
 }
 
-/// Each kind of problem, and each error of the service as a problem. A new one is added by
+/// Writes each kind of problem, and each error of the service as a problem. New ones are added by
 /// `INSTA_UPDATE=always cargo test golden`.
 #[test]
 fn golden_problems_are_as_reviewed() {
@@ -156,7 +158,7 @@ fn golden_problems_are_as_reviewed() {
         let problem = Problem::new(row.kind, "the detail").with_hint("the hint");
         write_problem(&mut text, &format!("{:?}", row.kind), problem.clone(), &problem);
     }
-    // The error is made twice, because it is not cloned.
+    // Each error is made twice, because errors cannot be cloned.
     for (error, again) in service_errors().into_iter().zip(service_errors()) {
         let name = format!("{error:?}");
         write_problem(&mut text, &name, error.into(), &problem_from_service(again, "scout"));
@@ -164,7 +166,7 @@ fn golden_problems_are_as_reviewed() {
     belljar_kit::golden!("problems", text);
 }
 
-/// The requests of which the gate itself writes a line, and the action that stands there.
+/// Writes the requests that the server logs in the audit log by itself, and the action in each line.
 #[test]
 fn golden_lines_of_the_gate_are_as_reviewed() {
     let audited = ROUTES.iter().filter(|route| route.is_audited());

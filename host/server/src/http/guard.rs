@@ -1,5 +1,6 @@
-//! Checks before anything else: the server's name in the request, and the page of origin. A stranger's page
-//! reaches a server on this machine through the person's own browser, and can choose neither.
+//! Checks of the host name and the page that a request states. A stranger's page can reach a server on
+//! this machine through the person's own browser, but that page can choose neither the host name nor
+//! the origin that its browser sends.
 
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
@@ -9,24 +10,24 @@ use tower_http::cors::CorsLayer;
 use crate::http::cors;
 use crate::http::problem::{Problem, ProblemKind};
 
-/// Most characters of a name that are repeated.
+/// The most characters of a name that an error text repeats.
 const MAX_SHOWN: usize = 100;
 
-/// The names of this server, and the origins of pages that may call it.
+/// The names under which this server may be called, and the origins of pages that may call it.
 #[derive(Debug, Clone, Default)]
 pub struct ServerNames {
     hosts: Vec<HostName>,
     origins: Vec<String>,
 }
 
-/// A host name; without a port, the name matches every port.
+/// A host name with an optional port; without a port, it matches every port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HostName {
     host: String,
     port: Option<u16>,
 }
 
-/// The reason why a name or an origin of the configuration cannot be used.
+/// The error of a host name or an origin in the configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wants}")]
 pub struct NameError {
@@ -35,18 +36,17 @@ pub struct NameError {
 }
 
 impl ServerNames {
-    /// The names of this machine itself, with the listening port.
+    /// The names of this machine itself, for example `localhost`, with the listening port.
     pub fn loopback(port: u16) -> Self {
         let name = |host: &str| HostName { host: host.to_owned(), port: Some(port) };
         let hosts = ["localhost", "127.0.0.1", "[::1]"].map(name).into();
         Self { hosts, origins: Vec::new() }
     }
 
-    /// Adds a name: `example.org`, or `example.org:8443` for that port alone.
+    /// Adds a name: `example.org` for every port, or `example.org:8443` for that port alone.
     ///
     /// # Errors
-    ///
-    /// When it is no name of a host.
+    /// When the text is no host name.
     pub fn with_host(mut self, text: &str) -> Result<Self, NameError> {
         let wants = "the name of a host, such as `belljar.example.org`";
         let error = || NameError { text: ShownText::clip_line(text, MAX_SHOWN).to_string(), wants };
@@ -67,12 +67,13 @@ impl ServerNames {
         Ok(self)
     }
 
-    /// The CORS layer for the allowed origins; `None` = only the server's own.
+    /// The CORS layer for the allowed origins; `None` if only the server's own pages may call.
     pub(crate) fn cors_for_origins(&self) -> Option<CorsLayer> {
         (!self.origins.is_empty()).then(|| cors::cors_layer(self.origins.clone()))
     }
 
-    /// Checks the host name of a request, and the origin of the sending page.
+    /// Checks that a request names this server as its host, and that the page that sent it has an
+    /// allowed origin.
     pub(crate) fn check_request(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let called = self.check_host(uri, headers)?;
         let mut origins = headers.get_all(header::ORIGIN).iter();
@@ -92,9 +93,9 @@ impl ServerNames {
         .with_hint("the operator of this server names the origins that may"))
     }
 
-    /// INV-262: checks that a request with a cookie comes from a page of this server, not even from another
-    /// page that may call with a key. `told` = the origin must be stated, because the request may change
-    /// data.
+    /// INV-262: checks that a request with a login cookie comes from a page of this server, not even
+    /// from another page that may call with a key. `told` = the request must state its origin, because
+    /// it may change data.
     pub(crate) fn check_own(
         &self,
         uri: &Uri,
@@ -124,9 +125,9 @@ impl ServerNames {
             .with_hint("a program sends its key: `Authorization: Bearer bj_…`"))
     }
 
-    /// INV-271: checks that a request without a key does not come from a page of another site. Such a page
-    /// could not read the answer, but could cause work. Programs state no site; a page with a listed origin
-    /// was admitted before.
+    /// INV-271: checks that a request without a key does not come from a page of another site. Such a
+    /// page could not read the answer, but could cause work. A program states no site, and a page with
+    /// an allowed origin has passed an earlier check.
     pub(crate) fn check_nobodys(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         let own = site.is_none_or(|site| matches!(site, b"same-origin" | b"none"));
@@ -145,7 +146,7 @@ impl ServerNames {
             let name = HostName::parse(text)?;
             self.hosts.iter().any(|own| own.matches_host(&name)).then_some(name)
         };
-        // A request with two host names means another one to some proxy.
+        // A request with two host names is refused, because a proxy may have read the other one.
         let alone = hosts.next().is_none();
         let same = uri.authority().is_none_or(|authority| known(authority.as_str()).is_some());
         match known(text).filter(|_| alone && same) {
@@ -164,7 +165,8 @@ impl HostName {
     fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
-        // Refuses a user name, and a suffix that is not a port.
+        // After the host name only a port may follow; a user name before the host, or any other suffix,
+        // is refused.
         let rest = text.strip_prefix(host)?;
         let port = match rest.strip_prefix(':') {
             None if rest.is_empty() => None,
@@ -184,10 +186,11 @@ impl HostName {
     }
 }
 
-/// The port of a `Host` header without a port.
+/// The port of a `Host` header that names none.
 const DEFAULT_PORT: u16 = 80;
 
-/// Parses an origin to lower-case scheme, host and port; `None` = `null` or no origin.
+/// Parses an origin to lower-case scheme, host and port; `None` for `null` and for a text that is no
+/// origin.
 pub(crate) fn parse_origin(text: &str) -> Option<String> {
     let (scheme, host) = text.split_once("://")?;
     if !matches!(scheme, "http" | "https") {
@@ -201,8 +204,8 @@ pub(crate) fn parse_origin(text: &str) -> Option<String> {
     })
 }
 
-/// Returns whether a page came from this server: by http, or by https through a proxy that kept the host
-/// name.
+/// Returns whether a page came from this server itself: by http, or by https through a proxy that kept
+/// the host name.
 fn is_same(origin: &str, called: &HostName) -> bool {
     let HostName { host, port } = called;
     ["http", "https"].iter().any(|scheme| {

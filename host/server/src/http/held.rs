@@ -1,4 +1,5 @@
-//! Bodies that hold a resource until sent, for example the bytes in flight, or the place of a connection.
+//! Response bodies that keep a resource until they are sent, for example the bytes in flight, or the
+//! place of a connection.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,20 +8,21 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Bytes passed to the connection at once. The connection requests the next piece when most of this one is
-/// sent, so the answer's bytes are freed only when the client has read them.
+/// The most bytes passed to the connection at once. The connection requests the next piece when most of
+/// this one is sent, so the answer's bytes are freed only when the client has read them.
 const PIECE: usize = 16 << 10;
 
-/// A body, in pieces, with a resource held until the last one.
+/// A body sent in pieces of at most [`PIECE`] bytes, with a resource that is dropped after the last
+/// one.
 pub(crate) struct HoldingBody<T> {
     body: Body,
-    /// The rest of a frame.
+    /// The bytes of the present frame that are not passed on yet.
     rest: Bytes,
     held: Option<T>,
 }
 
 impl<T: Send + Unpin + 'static> HoldingBody<T> {
-    /// Wraps `body`, and drops `held` at its end.
+    /// Wraps `body`, and drops `held` at the body's end.
     pub(crate) fn wrap_body(body: Body, held: T) -> Body {
         Body::new(Self { body, rest: Bytes::new(), held: Some(held) })
     }
@@ -58,7 +60,7 @@ impl<T: Unpin> HttpBody for HoldingBody<T> {
     fn size_hint(&self) -> SizeHint {
         let rest = u64::try_from(self.rest.len()).unwrap_or(u64::MAX);
         let mut hint = self.body.size_hint();
-        // The upper bound is set first, because the lower bound must not exceed the upper one.
+        // The upper bound is set first, because the lower bound may never exceed it.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }

@@ -1,4 +1,4 @@
-//! The form of an id in a path, a query or a body.
+//! The form of this program's ids in a path, a query or a body.
 
 /// Returns whether a text has the form of this program's ids.
 pub(crate) fn is_id(text: &str) -> bool {

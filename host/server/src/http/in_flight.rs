@@ -1,10 +1,10 @@
-//! The bytes of requests and answers in memory at a time: of the whole server, of each tenant and of each
-//! key. One tenant's unfinished bodies and slow readers use no other tenant's share, and one key cannot use
-//! the whole share of its tenant.
+//! Limits the bytes of requests and answers in memory at a time: of the whole server, of each tenant
+//! and of each key. One tenant's unfinished bodies and slow readers use no other tenant's share, and
+//! one key cannot use the whole share of its tenant.
 //!
-//! A request holds the bytes of its body so far; an answer holds its own bytes until sent. A handler that
-//! reads much of the store reserves a page's bytes first. All bytes are freed when the answer is sent or
-//! dropped.
+//! A request holds the bytes of its body that have arrived; an answer holds its own bytes until it is
+//! sent. A handler that reads much of the store reserves a page's bytes first. All bytes are freed when
+//! the answer is sent or dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,50 +17,51 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::http::held::HoldingBody;
 use crate::http::problem::Problem;
 
-/// Default bytes in flight of the whole server.
+/// The default for the bytes held by the whole server.
 pub const DEFAULT_BYTES_IN_FLIGHT: u64 = 512 << 20;
 
-/// Default bytes in flight of one tenant: a quarter of the server's.
+/// The default for the bytes held for one tenant: a quarter of the server's.
 pub const DEFAULT_TENANT_BYTES_IN_FLIGHT: u64 = 128 << 20;
 
-/// The bytes of a stream of events between the store and its client. A tenant's bytes allow a thousand
-/// simultaneous streams by default.
+/// The bytes that an event stream counts for, between the store and its client. By default a tenant's
+/// bytes allow a thousand simultaneous streams.
 pub(crate) const STREAM_BYTES: u64 = 128 << 10;
 
-/// The bytes of a WebSocket: buffers and state.
+/// The bytes that a WebSocket counts for: its buffers and state.
 pub(crate) const SOCKET_BYTES: u64 = 32 << 10;
 
-/// The bytes of a route that reads many rows before its answer: a page of rows in three forms (read, parsed
-/// and written).
+/// The bytes that a route reserves which reads many rows before its answer: a page of rows in three
+/// forms (read, parsed and written).
 pub(crate) const PAGE_BYTES: u64 = 16 << 20;
 
-/// How long such a route waits for others to be done.
+/// The time that such a route waits until other requests have freed enough bytes.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The time after which another attempt may succeed.
+/// The time after which a refused caller should try again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The share of a tenant's bytes for one key: the rest is for other keys.
+/// The share of a tenant's bytes for one key, as a fraction (3/4): the rest is for other keys.
 const OF_ONE_KEY: (u32, u32) = (3, 4);
 
-/// Most remembered keys without held bytes.
+/// The most keys remembered while they hold no bytes.
 const MAX_IDLE_KEYS: usize = 1_024;
 
-/// The bytes of one permit of the semaphores.
+/// The bytes that one semaphore permit stands for.
 const UNIT: u64 = 1 << 10;
 
-/// The bytes of all.
+/// The limits on held bytes, for the server, its tenants and their keys.
 #[derive(Debug)]
 pub(crate) struct ByteBounds {
     all: Arc<Semaphore>,
-    /// Units of one tenant.
+    /// The most permits of one tenant, in units of [`UNIT`] bytes.
     most: u32,
-    /// Bounded by the number of tenants, because each caller here has a key.
+    /// The permits of each tenant. The number of entries is bounded by the number of tenants, because
+    /// every caller here was authenticated.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     keys: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// The bytes of one request and its answer. Dropping the last clone frees the bytes.
+/// The bytes held for one request and its answer. Dropping the last clone frees the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct InFlight(Arc<FlightInner>);
 
@@ -76,12 +77,12 @@ struct FlightInner {
 #[derive(Debug, Default)]
 struct HeldBytes {
     units: u32,
-    /// The permits of the key, the tenant and the server.
+    /// The permits taken from the semaphores of the key, the tenant and the server.
     permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl ByteBounds {
-    /// Bounds of bytes for all tenants, and for each.
+    /// Creates limits: `all` bytes for the server, `of_one` bytes for each tenant.
     pub(crate) fn new(all: u64, of_one: u64) -> Self {
         let (all, most) = (byte_units(all).max(1), byte_units(of_one).max(1));
         let all = Arc::new(Semaphore::new(permit_count(all)));
@@ -89,7 +90,7 @@ impl ByteBounds {
         Self { most, all, tenants: Mutex::default(), keys: Mutex::default() }
     }
 
-    /// A new request of a tenant, by a key if any, without held bytes.
+    /// Begins a request of a tenant, by a key if it has one. The request holds no bytes yet.
     pub(crate) fn begin_request(&self, tenant: &Arc<str>, key: Option<&Arc<str>>) -> InFlight {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let own = tenants.entry(Arc::clone(tenant));
@@ -114,8 +115,8 @@ impl ByteBounds {
 }
 
 impl InFlight {
-    /// Holds at least so many bytes, if free. More than the bound of a key or a tenant counts as the whole
-    /// bound.
+    /// Raises the held bytes to at least `bytes`, or returns a problem if that many are not free. More
+    /// than the limit of a key or tenant counts as that whole limit.
     pub(crate) fn try_hold(&self, bytes: u64) -> Result<(), Problem> {
         let more = self.missing_units(bytes);
         if more == 0 {
@@ -130,7 +131,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Holds bytes, and waits for other requests if necessary.
+    /// Like [`Self::try_hold`], but waits some seconds for other requests to free their bytes.
     pub(crate) async fn wait_to_hold(&self, bytes: u64) -> Result<(), Problem> {
         let more = self.missing_units(bytes);
         if more == 0 {
@@ -148,19 +149,19 @@ impl InFlight {
         Ok(())
     }
 
-    /// Frees the held bytes beyond this number.
+    /// Frees all held bytes beyond `bytes`.
     pub(crate) fn shrink_to(&self, bytes: u64) {
         let mut held = self.lock_held();
         let less = held.units.saturating_sub(byte_units(bytes));
         for permit in &mut held.permits {
-            // Dropping frees the permits.
+            // Dropping the split-off permits returns them to the semaphores.
             drop(permit.split(permit_count(less)));
         }
         held.units -= less;
     }
 
-    /// Wraps the answer so that its bytes are held until sent; a body of unknown length counts as a stream.
-    /// If too few bytes are free, returns a problem instead.
+    /// Wraps the answer so that its bytes are held until it is sent; a body of unknown length counts as
+    /// an event stream. If too few bytes are free, returns a problem instead.
     pub(crate) fn wrap_response(self, response: Response) -> Response {
         let exact = response.body().size_hint().exact();
         if let Err(problem) = self.try_hold(exact.unwrap_or(STREAM_BYTES)) {
@@ -172,7 +173,7 @@ impl InFlight {
         response.map(|body| HoldingBody::wrap_body(body, self))
     }
 
-    /// The number of units missing to hold `bytes`.
+    /// The number of permits still needed to hold `bytes`.
     fn missing_units(&self, bytes: u64) -> u32 {
         byte_units(bytes).min(self.0.most).saturating_sub(self.lock_held().units)
     }
@@ -195,8 +196,8 @@ impl InFlight {
 }
 
 impl FlightInner {
-    /// Each bound of a request, with the problem for a full one: the narrowest first, so that a waiter blocks
-    /// no other caller.
+    /// Each limit that applies to a request, with the problem if it is reached. The narrowest comes
+    /// first, so that a request that waits for its key's limit takes no bytes from other callers.
     fn bounds_with_problems(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
         let key = self.key.iter().map(|key| (key, key_full as fn() -> Problem));
         key.chain([
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(kind(second.wait_to_hold(2 * UNIT).await), Some(ProblemKind::TooMany));
         let neighbour = flights.begin_request(&blue, None);
         neighbour.wait_to_hold(4 * UNIT).await.unwrap();
-        // Now the server is full, and nothing of a try that failed is kept.
+        // The server's bytes are all held now, and a failed attempt keeps none of them.
         assert_eq!(kind(neighbour.try_hold(5 * UNIT)), Some(ProblemKind::Unavailable));
         first.shrink_to(2 * UNIT);
         neighbour.try_hold(6 * UNIT).unwrap();
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(kind(of("one").wait_to_hold(1).await), Some(ProblemKind::TooMany));
         of("another").try_hold(2 * UNIT).unwrap();
         flights.begin_request(&"blue".into(), Some(&"third".into())).try_hold(6 * UNIT).unwrap();
-        // What a key may have at all is what it gets, and no more of the tenant's.
+        // A key with a larger request gets its whole limit, and no more of the tenant's bytes.
         drop((first, second));
         let large = of("one");
         large.try_hold(u64::MAX).unwrap();

@@ -1,19 +1,19 @@
-//! The text of API keys: `bj_<id>_<secret>`, made, read and compared; and of logins (`bl_…`) and one-time
-//! links (`bo_…`). The kinds are never confused.
+//! The text of secrets: API keys `bj_<id>_<secret>`, logins (`bl_...`) and one-time links (`bo_...`),
+//! made, parsed and compared. One kind is never accepted in place of another.
 //!
-//! The id is 16 lower-case hex digits and no secret. The secret is 32 random bytes in base64url
-//! (43 characters); only the SHA-256 is stored.
+//! The id is 16 lower-case hex digits and not secret. The secret is 32 random bytes in base64url (43
+//! characters); only its SHA-256 is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// The prefix of a key.
+/// The prefix of an API key.
 pub(crate) const KEY: &str = "bj_";
 /// The prefix of a login, which a browser keeps in a cookie.
 pub(crate) const LOGIN: &str = "bl_";
-/// The prefix of a link that opens once.
+/// The prefix of the token in a one-time link.
 pub(crate) const ONCE: &str = "bo_";
 
 const ID_BYTES: usize = 8;
@@ -21,37 +21,36 @@ const ID_DIGITS: usize = 2 * ID_BYTES;
 const SECRET_BYTES: usize = 32;
 const SECRET_LETTERS: usize = 43;
 
-/// A digest that no secret has. An unknown key is compared with this digest, so that the check lasts as long
-/// as for a known key.
+/// A digest that no secret has. The secret of an unknown key is compared with it, so that the check
+/// takes as long as for a known key.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// A new key. The text is shown once and not stored.
+/// A newly made key, login or link. Its text is shown once and not stored.
 pub struct NewSecret {
-    /// The id that the key is looked up by.
+    /// The id by which the key is looked up.
     pub id: String,
-    /// The whole key.
+    /// The whole key, for example `bj_<id>_<secret>`.
     pub text: String,
-    /// The stored hash of the secret.
+    /// The hash of the secret, which is stored.
     pub hash: String,
 }
 
-/// A key as presented by a caller. Only the form is checked.
+/// A key as sent by a caller: its form is checked, its secret is not.
 pub(crate) struct PresentedKey<'a> {
     pub(crate) id: &'a str,
     secret: &'a str,
 }
 
 impl NewSecret {
-    /// Makes a key from the system's randomness.
+    /// Makes an API key from the system's randomness.
     ///
     /// # Errors
-    ///
     /// When the system returns no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         Self::with_prefix(KEY)
     }
 
-    /// Makes a secret with this prefix.
+    /// Makes a key, login or link with this prefix.
     pub(crate) fn with_prefix(prefix: &str) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + SECRET_BYTES];
         getrandom::fill(&mut bytes)?;
@@ -62,7 +61,7 @@ impl NewSecret {
 }
 
 impl<'a> PresentedKey<'a> {
-    /// Parses a secret; `None` = the text has another form or prefix.
+    /// Parses a key, login or link; `None` if the text has another form or prefix.
     pub(crate) fn parse(prefix: &str, text: &'a str) -> Option<Self> {
         let (id, secret) = text.strip_prefix(prefix)?.split_at_checked(ID_DIGITS)?;
         let secret = secret.strip_prefix('_')?;
@@ -73,8 +72,8 @@ impl<'a> PresentedKey<'a> {
         fits.then_some(Self { id, secret })
     }
 
-    /// Returns whether the secret matches the stored digest; `None` = an unknown key. The duration is the
-    /// same in every case.
+    /// Returns whether the secret has the stored digest; `stored` is `None` for an unknown key. Takes
+    /// the same time in every case, so that a caller cannot measure whether a key exists.
     pub(crate) fn matches_digest(&self, stored: Option<&str>) -> bool {
         let expected = stored.unwrap_or(NOBODY);
         let same = secret_digest(self.secret).as_bytes().ct_eq(expected.as_bytes());

@@ -1,4 +1,4 @@
-//! The last check that the store answers.
+//! A cached check that the store answers, for `/readyz`.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,18 +6,19 @@ use std::time::Duration;
 use belljar_store::Store;
 use tokio::time::Instant;
 
-/// How long an answer of the store is reused. Callers need no key, so a check must cost nothing.
+/// The time for which a result is reused, because callers need no key and so must not cause a check
+/// each.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long a check waits for the store.
+/// The time that a check waits for the store's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The last answer of the store.
+/// The time and result of the last check.
 #[derive(Debug, Default)]
 pub(crate) struct LastCheck(Mutex<Option<(Instant, bool)>>);
 
 impl LastCheck {
-    /// Returns whether the store answers.
+    /// Returns whether the store answered at the last check, or now if that check is too old.
     pub(crate) async fn is_well(&self, store: &Store) -> bool {
         let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, well)) = known

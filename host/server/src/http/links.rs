@@ -8,15 +8,15 @@ use tokio::time::Instant;
 
 use crate::http::keys::{NewSecret, ONCE, PresentedKey};
 
-/// The life of a link in minutes.
+/// The minutes after which a link expires.
 pub const LINK_MINUTES: u64 = 10;
 
 const LASTS: Duration = Duration::from_secs(60 * LINK_MINUTES);
 
-/// Most links at a time; the oldest goes first.
+/// The most unused links at a time; a further one replaces the oldest.
 const MAX_LINKS: usize = 8;
 
-/// The unused links.
+/// The links that were made and not used yet.
 #[derive(Debug, Default)]
 pub(crate) struct LoginLinks(Mutex<Vec<LoginLink>>);
 
@@ -28,7 +28,7 @@ struct LoginLink {
 }
 
 impl LoginLinks {
-    /// Makes a link, and returns the token.
+    /// Makes a link, and returns its token.
     pub(crate) fn offer_link(&self, now: Instant) -> Result<String, getrandom::Error> {
         let NewSecret { id, text, hash } = NewSecret::with_prefix(ONCE)?;
         let mut links = self.lock_unexpired(now);
@@ -39,7 +39,7 @@ impl LoginLinks {
         Ok(text)
     }
 
-    /// INV-263: returns whether this token is valid: unused, and within its time.
+    /// INV-263: uses up a token; returns whether it was valid: unused before, and not expired.
     pub(crate) fn redeem_token(&self, token: &str, now: Instant) -> bool {
         let Some(presented) = PresentedKey::parse(ONCE, token) else { return false };
         let mut links = self.lock_unexpired(now);

@@ -1,4 +1,4 @@
-//! Listening: allowed addresses, the number of connections, and the shutdown.
+//! Listening: the allowed addresses, the bounds on connections, and the shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,50 +29,51 @@ use crate::http::meter::{MeteredStream, SocketMeter};
 use crate::http::peers::{PeerPlace, PeersFull};
 use crate::http::problem::{PROBLEM_JSON, Problem};
 
-/// How long the head of a request may need to arrive; also how long an idle connection stays open.
+/// The time within which the head of a request must arrive; also the time after which an idle
+/// connection is closed.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most bytes of a request's head, including the request line.
+/// The most bytes of a request's head, including the request line.
 const MAX_HEAD: usize = 32 << 10;
 
-/// Most headers of a request.
+/// The most headers of a request.
 const MAX_HEADERS: usize = 64;
 
-/// How long connections get to end after all turns have.
+/// The time that connections get to end after all turns have ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// The pause after the system has refused a connection, for example for want of descriptors.
+/// The pause after the system has refused to accept a connection, for example because no file
+/// descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may read nothing of an answer or of events. Afterwards the connection is closed, and the
-/// answer's handler ends.
+/// The time for which a client may read nothing of an answer or event stream. After that the connection
+/// is closed, and the handler of the answer ends.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most refused connections that get the reason at a time; further connections are closed without an answer.
-/// Not counted as open connections, so 32 extra descriptors are needed.
+/// The most refused connections that are told the reason at a time; further ones are closed without an
+/// answer. They do not count as open connections, so 32 extra file descriptors are needed.
 const MAX_TOLD: usize = 32;
 
-/// Most bytes read from a refused connection before it is closed.
+/// The most bytes read from a refused connection before it is closed.
 const MAX_UNREAD: u64 = 64 << 10;
 
-/// The wait before another attempt that a refused connection is told, and how long sending this answer may
-/// last.
+/// The time after which a refused caller should try again.
 const FULL_WAIT: Duration = Duration::from_secs(5);
 const FULL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An address that would let in everybody.
+/// The error for an address that other machines can reach, on a server without keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no key, so anybody who reaches `{address}` could do anything")]
 pub struct NoKeys {
-    /// The address.
+    /// The address on which the server was to listen.
     pub address: SocketAddr,
 }
 
-/// Checks that a server may listen on this address: any address if keys exist, otherwise only a loopback one.
-/// Returns whether callers without a key are admitted as the operator until the first key is made.
+/// Checks that a server may listen on this address: on any address if keys exist, otherwise only on a
+/// loopback one. Returns whether callers without a key are accepted as the operator until the first key
+/// is made.
 ///
 /// # Errors
-///
 /// When other machines can reach the address, and there is no key.
 pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
     let loopback = address.ip().to_canonical().is_loopback();
@@ -81,9 +82,10 @@ pub fn may_listen(address: SocketAddr, has_keys: bool) -> Result<bool, NoKeys> {
 
 impl App {
     /// Serves until `stop` is cancelled. Then refuses new turns and waits for the running ones, up to
-    /// [`crate::ServerConfig::drain`]; the others have journals and are resumed at the next start. Meanwhile
-    /// all other requests are answered, on old and new connections: a person can watch a turn, answer its
-    /// questions and cancel it. At the end, closes the listener, and returns when all connections are closed.
+    /// [`crate::ServerConfig::drain`]; turns that take longer are resumed from their journal at the
+    /// next start. Meanwhile all other requests are answered, on old and new connections: a person can
+    /// watch a turn, answer its questions and cancel it. At the end, closes the listener, and returns
+    /// when all connections are closed.
     pub async fn serve_connections(&self, listener: TcpListener, stop: CancellationToken) {
         let router = self.router();
         let told = Arc::new(Semaphore::new(MAX_TOLD));
@@ -109,7 +111,7 @@ impl App {
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     tracing::error!(%error, "connections are refused by the system");
-                    // Ends early when the server does.
+                    // The pause ends early when the server stops.
                     let _ = tokio::time::timeout(PAUSE, self.stopped_token().cancelled()).await;
                 }
             }
@@ -133,7 +135,8 @@ impl App {
         cut: &CancellationToken,
     ) {
         let cut = cut.child_token();
-        // INV-99, INV-111: bounded for each address, and in all, so that others find a place.
+        // INV-99, INV-111: the number of connections is bounded for each address and in total, so that
+        // one address cannot keep out the others.
         let peer = match self.peers().enter_connection(from.into(), cut.clone()) {
             Ok(peer) => peer,
             Err(PeersFull::Address) => {
@@ -152,7 +155,7 @@ impl App {
         let (app, router) = (self.clone(), router.clone());
         self.tasks().spawn(async move {
             let _counted = app.metrics().connections.count_one();
-            // Events are small and wanted at once.
+            // Events are small, and each is wanted at once, so TCP must not collect them.
             let _ = stream.set_nodelay(true);
             cut.run_until_cancelled(serve_connection(stream, router, peer, app.stopped_token()))
                 .await;
@@ -164,19 +167,20 @@ impl App {
         let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let _place = place;
-            // An error: the client was too slow for the reason.
+            // An error means that the client was too slow to read the reason.
             let _ = tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)).await;
         });
     }
 
-    /// Closes deleted tenants, checks new ones, and checks the settings of the others for changes, until
-    /// dropped.
+    /// Checks in an interval, until dropped: closes deleted tenants, opens new ones to check them, and
+    /// looks for changed settings of the others.
     async fn watch_tenants(self) {
         let mut ticks = tokio::time::interval(self.config().tenant_check);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            // Before the tenants are read: a tenant opened meanwhile may be new.
+            // Listed before the store is read, because a tenant opened in between may be new and not
+            // yet in that list.
             let open = self.services().tenant_ids();
             match self.store().tenant_registry().list_tenants().await {
                 Ok(there) => {
@@ -189,13 +193,14 @@ impl App {
                 }
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
-            // So that a faulty file is logged before a turn begins.
+            // Settings are read now, so that a faulty file is logged before a turn begins.
             self.services().look_for_changes(LookDepth::IfChanged).await;
         }
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection to its end: answers its requests, and refuses heads that are too large or too
+/// slow.
 async fn serve_connection<IO>(io: IO, router: Router, peer: PeerPlace, stopped: &CancellationToken)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -217,7 +222,8 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
-        // Needed too: the buffer's size only ends its growth, so a head that is a little longer could fit.
+        // Both limits are needed: the buffer's size only stops its growth, so a slightly longer head
+        // could still fit.
         .max_header_size(MAX_HEAD)
         .serve_connection(TokioIo::new(Box::pin(io)), answer)
         .with_upgrades();
@@ -239,16 +245,17 @@ where
     }
 }
 
-/// Sends the reason to a connection beyond the bound, and closes the connection.
+/// Sends the reason to a connection beyond the limit, and closes it.
 async fn turn_away(mut stream: TcpStream, problem: Problem) -> io::Result<()> {
     stream.write_all(&problem_bytes(&problem)).await?;
     stream.shutdown().await?;
-    // Closed with a request unread, the answer might be lost on its way.
+    // If the connection were closed while a request is unread, the answer might be lost on the way to
+    // the client.
     let mut request = stream.take(MAX_UNREAD);
     tokio::io::copy(&mut request, &mut tokio::io::sink()).await.map(drop)
 }
 
-/// A problem as a whole HTTP response, for a connection whose request is not read.
+/// A problem as a whole HTTP response in bytes, for a connection whose request is not read.
 fn problem_bytes(problem: &Problem) -> Vec<u8> {
     let row = problem.kind().table_row();
     let reason = StatusCode::from_u16(row.status).ok().and_then(|code| code.canonical_reason());
@@ -264,7 +271,7 @@ fn problem_bytes(problem: &Problem) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Returns whether an error concerns only the connection to be accepted, not the listener.
+/// Returns whether an error of `accept` concerns only that one connection, not the listener.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -303,7 +310,7 @@ mod tests {
         assert_eq!(body["type"], "/problems/too-many");
     }
 
-    /// More than any buffer on the way takes.
+    /// More bytes than all buffers between server and client can hold.
     const LONG: usize = 1 << 20;
 
     fn long_answers() -> Router {
@@ -316,7 +323,8 @@ mod tests {
             .route("/events", get(forever))
     }
 
-    /// A client that has asked for this, and its connection.
+    /// Connects a client that has sent a request for `path`; returns the client and the future of its
+    /// connection.
     async fn asks(path: &str) -> (DuplexStream, impl Future<Output = ()>) {
         let (mut client, server) = tokio::io::duplex(4096);
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
@@ -350,7 +358,7 @@ mod tests {
         let reading = async {
             let (mut all, mut part) = (0, vec![0; 64 << 10]);
             loop {
-                // As long as it may take, for what lies between them.
+                // Reads as long as the bytes in the buffers between server and client may take.
                 tokio::time::advance(Duration::from_secs(1)).await;
                 match client.read(&mut part).await.unwrap() {
                     0 => return all,

@@ -1,6 +1,6 @@
-//! The traffic of a connection: the client's speed of reading, and the bytes of an unfinished WebSocket
-//! message. Such bytes are in a library's buffer, so they are counted on arrival, against the tenant's bytes
-//! in flight.
+//! Measures the traffic of a connection: how fast the client reads, and how many bytes an unfinished
+//! WebSocket message has. Those bytes are in a library's buffer, so they are counted on arrival,
+//! against the tenant's bytes in flight.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::http::in_flight::{InFlight, SOCKET_BYTES};
 use crate::http::pace::WritePace;
 
-/// Counts the arriving bytes of a connection, once it is a WebSocket.
+/// Counts the arriving bytes of a connection after it has become a WebSocket.
 #[derive(Debug, Default)]
 pub(crate) struct SocketMeter(Mutex<Option<SocketMessage>>);
 
@@ -22,7 +22,8 @@ struct SocketMessage {
     bytes: u64,
 }
 
-/// A connection with a [`SocketMeter`] for its bytes, and a [`WritePace`] for its client.
+/// A connection whose arriving bytes are counted by a [`SocketMeter`], and whose client must read at
+/// the pace of [`WritePace`].
 #[derive(Debug)]
 pub(crate) struct MeteredStream<IO> {
     io: IO,
@@ -31,12 +32,12 @@ pub(crate) struct MeteredStream<IO> {
 }
 
 impl SocketMeter {
-    /// Starts the counting.
+    /// Starts counting: the connection is a WebSocket now.
     pub(crate) fn start_counting(&self, flight: InFlight) {
         *self.lock_message() = Some(SocketMessage { flight, bytes: 0 });
     }
 
-    /// Ends a message: later bytes belong to the next one.
+    /// Ends the count of a message: later bytes belong to the next one.
     pub(crate) fn end_message(&self) {
         if let Some(begun) = &mut *self.lock_message() {
             begun.bytes = 0;
@@ -44,18 +45,19 @@ impl SocketMeter {
         }
     }
 
-    /// Ends the counting, and frees the counted bytes.
+    /// Stops counting, and frees the counted bytes.
     pub(crate) fn stop_counting(&self) {
         *self.lock_message() = None;
     }
 
-    /// INV-115: an error where the tenant may not have so much in flight, which ends the
-    /// connection.
+    /// INV-115: counts arriving bytes of a message. Returns an error, which ends the connection, if the
+    /// tenant may not hold so many.
     fn count_bytes(&self, bytes: usize) -> io::Result<()> {
         let mut begun = self.lock_message();
         let Some(begun) = &mut *begun else { return Ok(()) };
         begun.bytes = begun.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-        // Twice: as received, and as assembled.
+        // Counted twice, because the library holds the bytes as received and again as an assembled
+        // message.
         let held = begun.bytes.saturating_mul(2).saturating_add(SOCKET_BYTES / 2);
         let held = begun.flight.try_hold(held.max(SOCKET_BYTES));
         held.map_err(|_| io::Error::other("its tenant has too many bytes in flight"))

@@ -1,4 +1,5 @@
-//! The layers that every connection and every request passes.
+//! The layers that every connection and every request passes through, from the listener to the
+//! handlers.
 
 pub(crate) mod auth;
 pub(crate) mod cookie;

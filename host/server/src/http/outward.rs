@@ -1,9 +1,9 @@
-//! Checks of everything that leaves the server: each JSON answer, event and message, the metrics and the name
-//! of a file become a [`PublicText`] text.
+//! Masks paths of the host in everything that leaves the server: each JSON answer, event and message,
+//! the metrics, and the name of a file are converted to a [`PublicText`].
 //!
-//! A [`PublicText`] text contains no known path of the host. Only [`PlaceHider`] makes one, and answers, streams and
-//! sockets accept nothing else, so an unchecked text cannot be sent. Two kinds of text are not searched:
-//! other people's texts, in the fields of [`SAID`], and the bytes of a tool's file.
+//! A [`PublicText`] contains no known path of the host. Only [`PlaceHider`] makes one, and answers,
+//! streams and sockets accept nothing else, so an unmasked text cannot be sent. Two kinds of text are
+//! not searched: other people's texts, in the fields of [`SAID`], and the bytes of a tool's file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -15,32 +15,34 @@ use belljar_definition::{KeySetting, Settings};
 use belljar_policy::ShownText;
 use serde_json::{Map, Value};
 
-/// Fields whose texts are sent unchanged, because their authors do not know the host's paths: texts of a
-/// person or a model; the text of an agent, which an admin reads and writes back; the arguments of a call, on
-/// which a person decides.
+/// JSON fields whose texts are sent unchanged, because their authors do not know the host's paths:
+/// texts of a person or a model; the text of an agent, which an admin reads and writes back; the
+/// arguments of a call, on which a person decides.
 const SAID: [&str; 3] = ["text", "body", "arguments"];
 
-/// Returns whether a message to a model was assembled by the host, from a person's text with notices, frames
-/// and material. The person's text alone is in the message of the session.
+/// Returns whether a JSON object is a message that the host composed for a model, from a person's text
+/// with notices, frames and other material. Such a text may contain host paths; the person's text alone
+/// is in the message of the session.
 fn is_put_together(fields: &Map<String, Value>) -> bool {
     fields.get("role").is_some_and(|role| role == "user") && !fields.contains_key("place")
 }
 
-/// Fewest characters of a masked path. Three, because `/` is in every path and reveals nothing.
+/// The fewest characters of a path that is masked. Three, because `/` is in every path and reveals
+/// nothing.
 const MIN_PLACE: usize = 3;
 
-/// A place of the host that no answer names.
+/// A directory or file of the host that is masked in every answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenPlace {
-    /// The directory or file, absolute.
+    /// The absolute path of the directory or file.
     pub path: PathBuf,
-    /// The replacement, for example `/workspace`. Empty = paths below are shown relative, for example
-    /// `agents/scout.md`.
+    /// The replacement, for example `/workspace`. If it is empty, paths below the directory are shown
+    /// relative, for example `agents/scout.md`.
     pub name: String,
 }
 
 impl HiddenPlace {
-    /// Creates a place with its replacement.
+    /// Creates an entry with its replacement.
     pub fn new(path: impl Into<PathBuf>, name: impl Into<String>) -> Self {
         Self { path: path.into(), name: name.into() }
     }
@@ -60,7 +62,7 @@ impl PublicText {
     }
 }
 
-/// An event as a message of a WebSocket, without hidden places. Shared by clones.
+/// An event as a message of a WebSocket, without paths of the host. Clones share the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicEvent(Utf8Bytes);
 
@@ -74,37 +76,39 @@ impl PublicEvent {
     }
 }
 
-/// Most events kept for other watchers of the same session.
+/// The most masked events kept for other watchers of the same session.
 const MAX_SHARED: usize = 32;
 
-/// Bytes of an event that is kept so.
+/// The most bytes of an event that is kept for other watchers.
 const MAX_SHARED_BYTES: usize = 16 << 10;
 
-/// The places that are hidden. Grows as tenants are opened.
+/// Masks a growing list of host paths: opening a tenant adds its paths.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceHider {
     known: RwLock<Arc<HiddenPlaces>>,
-    /// The newest events with several watchers, with places hidden.
+    /// The newest masked events that have several watchers, each with its unmasked text.
     events: Mutex<VecDeque<(Arc<str>, PublicEvent)>>,
 }
 
 #[derive(Debug, Default, Clone)]
 struct HiddenPlaces {
-    /// The places, longest first, so that a place below another one is found before that.
+    /// The paths with their replacements, longest first, so that a path is found before its parent
+    /// directory is.
     places: Vec<(String, String)>,
-    /// The places below no other, in JSON form: if none occurs in a text, no place does.
+    /// The shortest of these paths in JSON form, without those below another one: a text that contains
+    /// none of them contains no path at all.
     marks: Vec<String>,
 }
 
 impl PlaceHider {
-    /// Hides these places.
+    /// Creates a masker for these paths.
     pub(crate) fn new(places: &[HiddenPlace]) -> Self {
         let outward = Self::default();
         outward.hide_places(places);
         outward
     }
 
-    /// Adds places to hide.
+    /// Adds paths to mask.
     pub(crate) fn hide_places(&self, places: &[HiddenPlace]) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = HiddenPlaces::clone(&known);
@@ -114,13 +118,13 @@ impl PlaceHider {
         next.places.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         next.marks = next.find_marks();
         *known = Arc::new(next);
-        // Released before the lock of `events`, because elsewhere this lock is acquired while that one is
-        // held.
+        // Dropped before `events` is locked, because other code takes these two locks in the opposite
+        // order.
         drop(known);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Hides the places of the machine that a tenant's turns can reveal.
+    /// Adds the host paths that a tenant's turns can reveal, for example its workspace and home.
     pub(crate) fn hide_of(&self, host: &Host, workspace: &Path) {
         let home = host.home.as_deref();
         let mut places = configured_places(&host.settings, workspace, home);
@@ -129,7 +133,7 @@ impl PlaceHider {
         self.hide_places(&places);
     }
 
-    /// Hides the places in JSON. Invalid JSON becomes `null`.
+    /// Masks host paths in JSON. Invalid JSON becomes `null`.
     pub(crate) fn hide_in_json(&self, json: String) -> PublicText {
         let known = self.hidden_places();
         if !known.marks.iter().any(|mark| json.contains(mark.as_str())) {
@@ -139,13 +143,15 @@ impl PlaceHider {
         PublicText(hidden.unwrap_or_default().to_string())
     }
 
-    /// Masks an event of a session as a message of a WebSocket, once for all watchers.
+    /// Masks an event for a WebSocket. The result is kept, so that it is computed once for all
+    /// watchers.
     pub(crate) fn hide_in_event(&self, json: &Arc<str>) -> PublicEvent {
         let make = || {
             let text = format!("{{\"type\":\"event\",\"event\":{json}}}");
             PublicEvent(self.hide_in_json(text).into_string().into())
         };
-        // Two references are the caller's and the block's: there is no other watcher.
+        // Only the caller and the hub hold this text, so there is no other watcher to share the result
+        // with.
         if json.len() > MAX_SHARED_BYTES || Arc::strong_count(json) <= 2 {
             return make();
         }
@@ -172,6 +178,8 @@ impl PlaceHider {
 }
 
 impl HiddenPlaces {
+    /// Adds a path, and its canonical form, to the list: each as it is, and as it looks when escaped
+    /// for display.
     fn add_place(&mut self, place: &HiddenPlace) {
         let found = place.path.canonicalize().ok();
         for path in std::iter::once(&place.path).chain(&found) {
@@ -200,6 +208,7 @@ impl HiddenPlaces {
             .collect()
     }
 
+    /// Masks every text and key in a JSON value, except the texts in the fields of [`SAID`].
     fn hide_in_value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.hidden_text(&text)),
@@ -229,7 +238,7 @@ impl HiddenPlaces {
     }
 }
 
-/// Replaces a path in a text by a name, but only the whole path: `/home/a` is not replaced in `/home/ab`.
+/// Replaces a path in a text by a name, but only as a whole: `/home/a` is not replaced in `/home/ab`.
 fn replace_path(text: &str, path: &str, name: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, behind)) = rest.split_once(path) {
@@ -261,7 +270,7 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
-/// The places that settings name.
+/// The host paths that appear in settings, for example directories of mounts.
 fn configured_places(
     settings: &Settings,
     workspace: &Path,
@@ -338,7 +347,7 @@ mod tests {
         outward.hide_places(&[HiddenPlace::new("/opt", "elsewhere")]);
         let next = said(&outward);
         assert!(next.as_str().contains(r#""also":"elsewhere/y""#), "{next}");
-        // However many pass, few are kept.
+        // However many events pass, only [`MAX_SHARED`] of them are kept.
         for number in 0..MAX_SHARED * 2 {
             let event: Arc<str> = format!("{{\"id\":{number}}}").into();
             let _watchers = [Arc::clone(&event), Arc::clone(&event)];

@@ -1,5 +1,5 @@
-//! The least rate at which a client must read. Without a rate, a client that reads a byte now and then would
-//! never be silent for long, and could hold an answer's bytes in memory without end.
+//! The lowest rate at which a client must read. Without it, a client that reads one byte now and then
+//! would never be silent for long, and could keep an answer's bytes in memory without end.
 
 use std::io;
 use std::pin::Pin;
@@ -8,18 +8,19 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Bytes a second that a client must read on average while data waits. 4 KiB, because that is the rate of the
-/// slowest lines; a page of 4 MiB is held for a quarter of an hour at most.
+/// The bytes per second that a client must read on average while data waits. 4 KiB, because that is the
+/// rate of the slowest lines; at this rate a page of 4 MiB is held for a quarter of an hour at most.
 const LEAST_RATE: u32 = 4 << 10;
 
-/// How long a client that was fast enough may read nothing, for example while its line fails for a moment.
+/// The time for which a client that was fast enough may read nothing, for example while its line fails
+/// for a moment.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// The pace of one connection. Waiting for the client uses up the time, and bytes that the client reads
-/// restore it. A writer without data does not wait.
+/// The pace of one connection's client. Time in which the writer waits for the client is used up, and
+/// bytes that the client reads restore it. A writer without data does not wait.
 #[derive(Debug)]
 pub(crate) struct WritePace {
-    /// How long the writer may still be kept waiting.
+    /// The time for which the client may still keep the writer waiting.
     left: Duration,
     waiting: Option<WriterWait>,
 }
@@ -37,7 +38,7 @@ impl Default for WritePace {
 }
 
 impl WritePace {
-    /// The result of a write, or an error if the client has been too slow for too long.
+    /// Returns the result of a write, or an error if the client has been too slow for too long.
     pub(crate) fn check_pace(
         &mut self,
         context: &mut Context<'_>,
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
     use crate::http::meter::{MeteredStream, SocketMeter};
 
-    /// An answer as long as this, and what is between it and its reader.
+    /// The bytes of an answer that exceeds all buffers between the server and its reader.
     const LONG: usize = 1 << 20;
     const BUFFER: usize = 4 << 10;
 
@@ -84,7 +85,8 @@ mod tests {
         (client, MeteredStream::new(server, Arc::<SocketMeter>::default()))
     }
 
-    /// Takes so many bytes each time, until it is cut off; gives how many it got.
+    /// Reads `bytes` bytes in each interval until the connection is closed; returns how many bytes
+    /// arrived.
     async fn reading(mut client: DuplexStream, bytes: usize, every: Duration) -> usize {
         let (mut all, mut part) = (0, vec![0; bytes]);
         loop {

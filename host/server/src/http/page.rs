@@ -1,23 +1,23 @@
-//! Lists in pages: the number of rows, the bytes, and the start.
+//! Pages of lists: how many rows and bytes a page has, and where it begins.
 
 use crate::http::problem::Problem;
 
-/// Default number of rows in a page.
+/// The number of rows in a page if the caller requests no number.
 const DEFAULT_ROWS: u32 = 50;
 
 /// Most rows of a page.
 pub(crate) const MAX_ROWS: u32 = 200;
 
-/// Bytes after which a page gets no more rows. The last row may exceed the bound.
+/// The bytes after which a page gets no more rows; the last row may exceed them.
 pub(crate) const PAGE_BYTES: i64 = 2 << 20;
 
-/// The requested number of rows.
+/// The number of rows that the caller requested for a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageLimit(u32);
 
 impl PageLimit {
-    /// Parses the number of rows. A number that is too large is an error, because a caller that relies on it
-    /// would miss rows.
+    /// Parses the requested number of rows. A number that is too large is an error, because a caller
+    /// that expects so many rows would miss some.
     pub(crate) fn from_query(asked: Option<u32>) -> Result<Self, Problem> {
         match asked {
             None => Ok(Self(DEFAULT_ROWS)),
@@ -26,7 +26,8 @@ impl PageLimit {
         }
     }
 
-    /// The number of rows to read: one more than shown, as a sign of further rows.
+    /// The number of rows to read from the store: one more than the page shows, which proves that more
+    /// rows follow.
     pub(crate) fn and_one(self) -> u32 {
         self.0 + 1
     }
@@ -45,10 +46,11 @@ impl PageLimit {
     }
 }
 
-/// The largest number that every reader of JSON has exactly.
+/// The largest integer that every JSON reader represents exactly.
 pub(crate) const MOST: usize = (1 << 53) - 1;
 
-/// The rows of a page, and the name of the last one if there are more.
+/// The rows of a page, and, if more rows follow, the name of the last one, which the caller sends to
+/// get the next page.
 pub(crate) fn page_of<T>(
     mut rows: Vec<T>,
     limit: PageLimit,
@@ -60,7 +62,7 @@ pub(crate) fn page_of<T>(
     (rows, next)
 }
 
-/// The name of a page's last row, if more rows follow.
+/// The name of a page's last row if more rows follow; the caller sends it to get the next page.
 pub(crate) fn next_of<T, N>(last: Option<&T>, more: bool, name: impl Fn(&T) -> N) -> Option<N> {
     last.filter(|_| more).map(name)
 }

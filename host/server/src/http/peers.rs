@@ -1,9 +1,9 @@
-//! Bounds on connections by address: each address may have so many at a time, and all addresses together no
-//! more than there are descriptors for.
+//! Limits on open connections: each address may have a number of them at a time, and all addresses
+//! together no more than there are file descriptors for.
 //!
-//! Addresses of this machine are no exception, because every user of the machine may connect. Behind a proxy
-//! all callers come from one address, so its operator raises the limits; a proxy's header with the caller's
-//! address is ignored, because any client can send such a header.
+//! Addresses of this machine are no exception, because every user of the machine may connect. Behind a
+//! proxy all callers come from one address, so its operator raises the limits; a proxy's header with
+//! the caller's address is ignored, because any client can send such a header.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,15 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The share of all places for connections that are being closed: an eighth, well within the reserved
-/// descriptors.
+/// Connections that are being closed may exceed the total by this fraction: an eighth, which the
+/// reserved file descriptors allow.
 const CLOSING_SHARE: usize = 8;
 
-/// An address for limits: of IPv6 the first 64 bits, because their holder has all the rest.
+/// A client's address, as used for limits: of an IPv6 address only the first 64 bits, because their
+/// holder can use all the addresses below them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerAddress(IpAddr);
 
-/// The bits of an IPv6 address that identify its holder.
+/// The bits of an IPv6 address that identify its holder: the first 64.
 const NETWORK: u128 = u128::MAX << 64;
 
 impl From<IpAddr> for PeerAddress {
@@ -38,16 +39,16 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// The connections of the server, WebSockets included, by address.
+/// All connections of the server by address, including WebSockets.
 ///
-/// An idle connection may stay until its place is needed. If all places are used, one idle connection is
-/// closed: of the address with the most connections, the longest idle one without an admitted caller,
-/// otherwise the longest idle of all.
+/// An idle connection stays until another one needs its place. If all places are used, one idle
+/// connection is closed, of the address with the most connections: the one without an accepted caller
+/// that is idle longest, otherwise the one that is idle longest.
 #[derive(Debug)]
 pub(crate) struct PeerConnections {
-    /// Connections of one address.
+    /// The most connections of one address.
     most: usize,
-    /// Connections of all.
+    /// The most connections of all addresses.
     total: usize,
     state: Mutex<PeersState>,
 }
@@ -55,32 +56,33 @@ pub(crate) struct PeerConnections {
 #[derive(Debug, Default)]
 struct PeersState {
     open: HashMap<PeerAddress, Vec<Arc<ConnectionSlot>>>,
-    /// All open connections, including those that are being closed.
+    /// The number of open connections, including those that are being closed.
     count: usize,
-    /// How often a connection became idle so far.
+    /// A counter of how often any connection became idle, which numbers them in that order.
     idled: u64,
 }
 
-/// One connection, with the facts for choosing the one to close.
+/// One connection, with what decides whether it is closed to make room.
 #[derive(Debug)]
 struct ConnectionSlot {
     cut: CancellationToken,
     work: Mutex<ConnectionWork>,
 }
 
-/// The work of a connection.
+/// What a connection is doing.
 #[derive(Debug, Clone, Copy)]
 struct ConnectionWork {
-    /// Requests that are being answered; 1 for a WebSocket.
+    /// The number of requests that are being answered; 1 for a WebSocket.
     busy: u32,
-    /// The order in which connections became idle: lower numbers are idle longer.
+    /// The value of the counter when this connection became idle: a lower number is idle longer.
     since: u64,
-    /// True if a caller was admitted on this connection. A stranger's connection never displaces an admitted
-    /// caller's, even from the same address, for example behind a proxy.
+    /// True if a caller was authenticated on this connection. A stranger's connection never displaces
+    /// such a connection, even from the same address, for example behind a proxy.
     let_in: bool,
 }
 
-/// The place of an address's connection, until dropped. A WebSocket keeps its request's place.
+/// The place that a connection of an address occupies until dropped. A WebSocket keeps its request's
+/// place.
 #[derive(Debug)]
 pub(crate) struct PeerPlace {
     peers: Arc<PeerConnections>,
@@ -88,11 +90,11 @@ pub(crate) struct PeerPlace {
     line: Arc<ConnectionSlot>,
 }
 
-/// A request in progress: its connection is not closed to make room.
+/// A request in progress: while it exists, its connection is not closed to make room.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Arc<PeerPlace>);
 
-/// The reason why there is no place.
+/// The reason why a new connection gets no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeersFull {
     /// The address has its maximum of connections, and none is idle.
@@ -102,12 +104,13 @@ pub(crate) enum PeersFull {
 }
 
 impl PeerConnections {
-    /// Bounds: `most` connections of one address, `total` of all.
+    /// Creates the limits: `most` connections of one address, `total` of all.
     pub(crate) fn new(most: usize, total: usize) -> Arc<Self> {
         Arc::new(Self { most: most.min(total), total, state: Mutex::default() })
     }
 
-    /// Adds a connection of an address; cancelling `cut` closes the connection.
+    /// Adds a connection of an address, and closes an idle one if necessary. Cancelling `cut` closes
+    /// the new connection.
     pub(crate) fn enter_connection(
         self: &Arc<Self>,
         peer: PeerAddress,
@@ -117,7 +120,7 @@ impl PeerConnections {
         if state.count_connections(peer) >= self.most && !state.make_room(peer) {
             return Err(PeersFull::Address);
         }
-        // A connection that is being closed has its descriptor for a moment longer.
+        // A connection that is being closed still has its file descriptor for a moment.
         let most = self.total.saturating_add(self.total / CLOSING_SHARE);
         let full = state.count >= self.total && !state.make_room_of_most();
         if full || state.count >= most {
@@ -148,8 +151,9 @@ impl PeersState {
         self.idled
     }
 
-    /// Closes the address's longest idle connection without an admitted caller, otherwise its longest idle
-    /// one; `false` = the address has no idle connection.
+    /// Closes an idle connection of the address: the one without an accepted caller that is idle
+    /// longest, otherwise the one that is idle longest. Returns false if the address has no idle
+    /// connection.
     fn make_room(&mut self, peer: PeerAddress) -> bool {
         let Some(lines) = self.open.get_mut(&peer) else { return false };
         let idle = lines.iter().enumerate().filter_map(|(at, line)| Some((line.idle_rank()?, at)));
@@ -161,8 +165,8 @@ impl PeersState {
         true
     }
 
-    /// As [`Self::make_room`], for the address with the most connections; if none of these is idle, for the
-    /// next address.
+    /// Like [`Self::make_room`], for the address with the most connections; if none of these is idle,
+    /// for the next address.
     fn make_room_of_most(&mut self) -> bool {
         let mut peers: Vec<(usize, PeerAddress)> =
             self.open.iter().map(|(peer, lines)| (lines.len(), *peer)).collect();
@@ -172,7 +176,8 @@ impl PeersState {
 }
 
 impl ConnectionSlot {
-    /// The rank among idle connections: the lowest is closed first. `None` = busy.
+    /// A connection's rank among the idle ones: the lowest is closed first. `None` if the connection is
+    /// busy.
     fn idle_rank(&self) -> Option<(bool, u64)> {
         let work = *self.lock_work();
         (work.busy == 0).then_some((work.let_in, work.since))
@@ -188,12 +193,12 @@ impl PeerPlace {
         self.peer
     }
 
-    /// Records that a caller was admitted on this connection.
+    /// Records that a caller was authenticated on this connection.
     pub(crate) fn let_in(&self) {
         self.line.lock_work().let_in = true;
     }
 
-    /// Marks the connection as busy until the returned value is dropped.
+    /// Marks the connection as busy until the returned guard is dropped.
     pub(crate) fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         let mut work = self.line.lock_work();
         work.busy = work.busy.saturating_add(1);
@@ -203,7 +208,7 @@ impl PeerPlace {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        // Locked in the same order as where room is made.
+        // Locked in the same order as in `make_room`, so that no deadlock can occur.
         let since = self.0.peers.lock_state().next_idle_number();
         let mut work = self.0.line.lock_work();
         *work = ConnectionWork { busy: work.busy.saturating_sub(1), since, ..*work };
@@ -241,7 +246,7 @@ mod tests {
         assert_eq!(peer("2001:db8:1:2::1").to_string(), "2001:db8:1:2::");
     }
 
-    /// A connection, and what tells it to close.
+    /// Opens a connection; returns its place, and the token that is cancelled to close it.
     fn enter(
         peers: &Arc<PeerConnections>,
         from: PeerAddress,
@@ -277,7 +282,8 @@ mod tests {
         let from = peer("192.0.2.1");
         let lines = [enter(&peers, from), enter(&peers, from), enter(&peers, from)];
         let closed = || lines.each_ref().map(|(_, cut)| cut.is_cancelled());
-        // The first one has asked for something since.
+        // The first connection has had a request since, so it is no longer the one that is idle
+        // longest.
         drop(lines[0].0.begin_request());
         let _busy = lines[1].0.begin_request();
         let _fourth = enter(&peers, from);
@@ -292,14 +298,15 @@ mod tests {
         let from = peer("192.0.2.1");
         let member = enter(&peers, from);
         member.0.let_in();
-        // Strangers who ask, and are refused, again and again.
+        // Strangers send requests and are refused, again and again.
         let strangers: Vec<_> = (0..10).map(|_| enter(&peers, from)).collect();
         for (stranger, _) in &strangers {
             drop(stranger.begin_request());
         }
         assert!(!member.1.is_cancelled());
         assert_eq!(strangers.iter().filter(|(_, cut)| cut.is_cancelled()).count(), 8);
-        // Where the others are at work, it does.
+        // When all connections of strangers are busy, the authenticated caller's idle connection is
+        // closed.
         let _busy: Vec<_> = strangers.iter().map(|(place, _)| place.begin_request()).collect();
         let _newcomer = enter(&peers, from);
         assert!(member.1.is_cancelled());
@@ -313,12 +320,13 @@ mod tests {
         let mut silent: Vec<_> = (0..7).map(|_| enter(&peers, many)).collect();
         let newcomer = enter(&peers, new);
         assert!(silent[0].1.is_cancelled() && !neighbour.1.is_cancelled());
-        // It closes, and the next of its address is served too, in the place of another of its.
+        // The address's silent connection is closed, and its next connection takes another silent one's
+        // place.
         silent.remove(0);
         let _again = enter(&peers, many);
         assert!(silent[0].1.is_cancelled());
         assert!(!neighbour.1.is_cancelled() && !newcomer.1.is_cancelled());
-        // Where all are at work nobody is cut off.
+        // If all connections are busy, none is closed.
         silent.remove(0);
         let all: Vec<_> = silent.iter().map(|(place, _)| place.begin_request()).collect();
         let _busy =
@@ -331,7 +339,7 @@ mod tests {
     fn those_that_take_long_to_close_do_not_add_up() {
         let peers = PeerConnections::new(100, 16);
         let from = peer("192.0.2.1");
-        // None of them closes, whatever it is told.
+        // None of them closes, although each is told to.
         let open: Vec<_> = (0..18).map(|_| enter(&peers, from)).collect();
         assert_eq!(refused(&peers, from), Some(PeersFull::Server));
         drop(open);

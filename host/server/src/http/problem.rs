@@ -1,7 +1,7 @@
-//! Every way in which a request can fail, as problem details (RFC 9457).
+//! Every failure of a request as problem details (RFC 9457).
 //!
-//! One table has the type, status and title of each. Details are for people: strangers' texts are escaped.
-//! Internal facts stay in the log.
+//! The table [`KINDS`] has the type, status and title of each kind. Details are for people: texts of
+//! strangers in them are escaped. Internal facts are only logged.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::http::respond::json_as;
 /// The media type of problem details.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Characters of foreign text that a detail repeats.
+/// The most characters of a stranger's text that a detail repeats.
 const MAX_SHOWN: usize = 200;
 
-/// The longest wait that a caller is told.
+/// The longest time that `Retry-After` names.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
-/// The kind of problem.
+/// The kind of a problem: a row of the table [`KINDS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the table says it")]
 pub enum ProblemKind {
@@ -53,16 +53,16 @@ pub enum ProblemKind {
     Storage,
 }
 
-/// A row of the documented table.
+/// A row of the table of kinds, which is also part of the documentation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KindRow {
     /// The kind.
     pub(crate) kind: ProblemKind,
-    /// The last part of the type, `/problems/NAME`.
+    /// The last part of the problem's type, `/problems/NAME`.
     pub(crate) name: &'static str,
-    /// The status.
+    /// The HTTP status.
     pub(crate) status: u16,
-    /// The kind in general.
+    /// The problem's title: what went wrong, without details of the request.
     pub(crate) title: &'static str,
 }
 
@@ -104,7 +104,7 @@ pub(crate) const KINDS: &[KindRow] = &[
     kind_row(ProblemKind::Storage, "storage-full", 507, "as much is stored as may be"),
 ];
 
-/// The reason why a request fails.
+/// A failure of one request, as the caller reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: ProblemKind,
@@ -112,7 +112,7 @@ pub(crate) struct Problem {
     hint: Option<String>,
     retry_after: Option<Duration>,
     limit: Option<Box<ReachedLimit>>,
-    /// The parameter at fault and its code word, for APIs that have such fields.
+    /// For APIs that have such fields: the name of the invalid parameter, and a code for programs.
     at: Option<Box<(Option<String>, Option<&'static str>)>>,
 }
 
@@ -151,19 +151,19 @@ pub(crate) struct ReachedLimit {
 }
 
 impl ProblemBody {
-    /// The fault of this request.
+    /// The text about the failure of this one request.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The remedy.
+    /// How the caller can solve the problem.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 }
 
 impl ProblemKind {
-    /// The row.
+    /// The row of this kind in the table.
     pub(crate) fn table_row(self) -> &'static KindRow {
         // A test checks that the table has every kind.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
@@ -171,35 +171,35 @@ impl ProblemKind {
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// A problem of this kind; `detail` is for people.
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { kind, detail, hint: None, retry_after: None, limit: None, at: None }
     }
 
-    /// The request is malformed.
+    /// The problem of a malformed request.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Invalid, detail)
     }
 
-    /// The problem for a missing object. Another tenant's object has the same problem.
+    /// The problem of an object that does not exist. Another tenant's object has the same problem.
     pub(crate) fn not_found(what: &str, id: &str) -> Self {
         let id = ShownText::clip_line(id, MAX_SHOWN);
         Self::new(ProblemKind::NotFound, format!("there is no {what} `{id}`"))
     }
 
-    /// The problem for a bug in the server. `what` is logged, and not sent to the caller.
+    /// The problem of a bug in the server. `what` is only logged; the caller does not see it.
     pub(crate) fn bug(what: &str) -> Self {
         tracing::error!(what, "a request failed");
         Self::new(ProblemKind::Bug, "something went wrong in the server; its log says more")
     }
 
-    /// The problem for a request that cannot be answered now, but after a wait.
+    /// The problem of a request that may succeed after the wait `after`.
     pub(crate) fn unavailable(detail: impl Into<String>, after: Duration) -> Self {
         Self { retry_after: Some(after), ..Self::new(ProblemKind::Unavailable, detail) }
     }
 
-    /// The problem of too many requests or objects.
+    /// The problem of too many requests or objects; a retry may succeed after `after`.
     pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
         Self { retry_after: Some(after), ..Self::new(ProblemKind::TooMany, detail) }
     }
@@ -233,12 +233,12 @@ impl Problem {
         }
     }
 
-    /// The kind.
+    /// The kind of this problem.
     pub(crate) fn kind(&self) -> ProblemKind {
         self.kind
     }
 
-    /// The body of the answer.
+    /// The JSON body of the answer.
     pub(crate) fn to_body(&self) -> ProblemBody {
         let row = self.kind.table_row();
         ProblemBody {
@@ -258,8 +258,8 @@ impl IntoResponse for Problem {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json_as(status, PROBLEM_JSON, &self.to_body());
         if let Some(after) = self.retry_after {
-            // Whole seconds, at least 1: with 0 a caller would return at once. The wait for a day's limit is
-            // sent in full; a caller that returns earlier is refused again.
+            // Whole seconds, at least 1, because with 0 a caller would return at once. The wait until a
+            // day's limit resets is not cut, because an earlier attempt is refused again.
             let most = if self.limit.is_some() { Duration::MAX } else { MAX_WAIT };
             let seconds = after.min(most).as_secs_f64().ceil().max(1.0);
             if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
@@ -271,7 +271,7 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
         }
         response.extensions_mut().insert(self.kind);
-        // For the wires that have another shape.
+        // Attached for the layer that rewrites a problem in the form of OpenAI's API.
         response.extensions_mut().insert(self);
         response
     }
@@ -300,7 +300,7 @@ impl From<StoreError> for Problem {
             StoreError::TooMany { .. } | StoreError::Invalid { .. } => {
                 Self::invalid(error.to_string())
             }
-            // The rest names files of the host: not for a peer.
+            // The other errors name files of the host, which remote callers must not see.
             other => Self::bug(&other.to_string()),
         }
     }
@@ -394,7 +394,7 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::NoQuestion(id) => Self::not_found("open question", &id.to_string()),
             ServiceError::Store(error) => error.into(),
-            // The error names files of the host, so it is not sent.
+            // This error names files of the host, so only the log has its text.
             ServiceError::Session(error) => Self::bug(&error.to_string()),
             ServiceError::Work(error) => error.into(),
         }
@@ -402,7 +402,7 @@ impl From<ServiceError> for Problem {
 }
 
 impl Problem {
-    /// The problem for agents that the host could not look up: the time was up, or the host has a fault.
+    /// The problem of a failed search for an agent: the time was up, or the host has a fault.
     pub(crate) fn from_resolve_error(what: &str, error: &ResolveError) -> Self {
         let detail = format!("{what}: {error}");
         if matches!(error, ResolveError::Stopped(_)) {
@@ -412,7 +412,7 @@ impl Problem {
         Self::bug(&detail)
     }
 
-    /// The problem of a session whose turn is still running.
+    /// The problem of a session that already has a running turn.
     pub(crate) fn session_busy(session: &str) -> Self {
         let id = ShownText::clip_line(session, MAX_SHOWN);
         Self::new(ProblemKind::Busy, format!("session `{id}` is already answering"))
@@ -420,7 +420,7 @@ impl Problem {
     }
 }
 
-/// The problem of an unknown or ambiguous agent's name. A broken file is the operator's to correct.
+/// The problem of an unknown or ambiguous name of an agent. A broken file is the operator's to correct.
 fn no_agent(found: &NotFound) -> Problem {
     let detail = match found.ambiguous {
         true => format!("several agents are called `{}`", found.name),
@@ -470,7 +470,7 @@ mod tests {
         }
     }
 
-    /// INV-480.
+    /// INV-480: work of the host that was refused or timed out is no fault of the request.
     #[test]
     fn work_that_was_not_done_is_no_fault_of_the_request() {
         let kind = "compiling JSON Schemas";

@@ -1,5 +1,5 @@
-//! Bounds on a caller's requests and on an address's invalid keys: a bucket of tokens for each, refilled at a
-//! steady rate. For example, 10 requests a second allow 20 at once.
+//! Limits on the rate of a caller's requests and of an address's invalid keys: a token bucket for each,
+//! refilled at a steady rate. For example, 10 requests a second allow 20 at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Most buckets in memory. A full bucket has no information, so full ones are dropped first.
+/// The most buckets in memory. A full bucket holds no information, so full buckets are dropped first.
 const MAX_BUCKETS: usize = 10_000;
 
-/// How often the use of a key is noted in the store: seconds would cost a write for each request.
+/// The interval in which the last use of a key is stored: with each request, it would cost a write each
+/// time.
 pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 
-/// Logins of one key in a minute, and as many at once: each is stored, and noted for as long as the
-/// audit log goes back.
+/// The most logins of one key in a minute, and at once. Each login is stored, and has a line in the
+/// audit log for as long as the log goes back.
 pub(crate) const LOGINS_PER_MINUTE: u32 = 60;
 
-/// The rate of each key, or each address: so much in a time, and at once as much as a bucket holds.
+/// A token bucket for each key or address: refilled at a rate, and able to hold a number of tokens that
+/// may be used at once.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     per_second: f64,
@@ -32,29 +34,29 @@ struct RateBucket {
     noted: Option<Instant>,
 }
 
-/// The result of taking one.
+/// Whether a request is within the rate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RateVerdict {
-    /// Allowed. `note`: time to note the key's use.
+    /// The request is allowed. `note` is true when it is time to store the key's last use.
     Yes { note: bool },
-    /// No token was free; one will be free after this wait.
+    /// No token is left; the next one is available after this wait.
     After(Duration),
 }
 
 impl RateLimiter {
-    /// Allows `count` requests a second, and twice as many at once.
+    /// Allows `count` requests per second, and twice as many at once.
     pub(crate) fn per_second(count: u32) -> Self {
         let per_second = f64::from(count.max(1));
         Self { per_second, most: 2.0 * per_second, buckets: Mutex::default() }
     }
 
-    /// Allows `count` requests a minute, all of them at once.
+    /// Allows `count` requests per minute, all of them at once.
     pub(crate) fn per_minute(count: u32) -> Self {
         let most = f64::from(count.max(1));
         Self { per_second: most / 60.0, most, buckets: Mutex::default() }
     }
 
-    /// The wait until a token of the bucket is free; `None` = a token is free now. Uses no token.
+    /// The wait until the bucket of `key` has a token; `None` if it has one now. Uses no token.
     pub(crate) fn time_to_wait(&self, key: &str, now: Instant) -> Option<Duration> {
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let left = self.requests_left(buckets.get(key)?, now);
@@ -70,14 +72,14 @@ impl RateLimiter {
         Duration::from_secs_f64((1.0 - left) / self.per_second)
     }
 
-    /// Uses one token from the bucket of a key.
+    /// Uses one token from the bucket of `key`.
     pub(crate) fn spend_one(&self, key: &str, now: Instant) -> RateVerdict {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(key) {
             let full = Duration::from_secs_f64(self.most / self.per_second);
             buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < full);
-            // If all buckets are in use, the fuller half is dropped: its keys have the fewest requests. A
-            // throttled key stays throttled, however many other keys arrive.
+            // If there are too many buckets, the fuller half is dropped: their keys have sent the
+            // fewest requests. A throttled key stays throttled, however many other keys arrive.
             if buckets.len() >= MAX_BUCKETS {
                 let mut lefts: Vec<f64> =
                     buckets.values().map(|bucket| self.requests_left(bucket, now)).collect();

@@ -1,5 +1,5 @@
-//! Answers that are JSON, and reading requests: path, query and body, each with a bound, and each
-//! failure as a [`Problem`].
+//! JSON answers, and the parts of requests: path, query and body, each with a limit, and each failure
+//! as a [`Problem`].
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -22,17 +22,17 @@ use crate::http::in_flight::InFlight;
 use crate::http::outward::PlaceHider;
 use crate::http::problem::{Problem, ProblemKind};
 
-/// Most bytes of a request's body: a long task with its context. Larger material belongs in files of the
-/// workspace.
+/// The most bytes of a request's body: enough for a long task with its context. Larger material belongs
+/// in files of the workspace.
 pub const MAX_BODY: usize = 4 << 20;
 
-/// How long a body may need to arrive.
+/// The time within which a request's body must arrive.
 pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Characters of a parser's message that are repeated.
+/// The most characters of a JSON parser's message that a problem repeats.
 const MAX_MESSAGE: usize = 300;
 
-/// An answer in JSON.
+/// A successful answer with a JSON body.
 pub(crate) struct JsonAnswer<T>(pub(crate) T);
 
 impl<T: Serialize> IntoResponse for JsonAnswer<T> {
@@ -41,11 +41,12 @@ impl<T: Serialize> IntoResponse for JsonAnswer<T> {
     }
 }
 
-/// Marks the answer to a call without a change. INV-413: such a call has no line in the audit log.
+/// A mark on the answer to a call that changed nothing. INV-413: such a call gets no line in the audit
+/// log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnchangedMark;
 
-/// An answer in JSON, and whether its call changed anything.
+/// A JSON answer with a statement whether the call changed anything.
 pub(crate) struct ChangeAnswer<T> {
     pub(crate) body: T,
     pub(crate) changed: bool,
@@ -61,11 +62,12 @@ impl<T: Serialize> IntoResponse for ChangeAnswer<T> {
     }
 }
 
-/// JSON for an answer, which has no body before [`hide_places`] has hidden the host's places.
+/// JSON attached to a response that has no body yet: [`hide_places`] masks the host's paths in it and
+/// sets the body.
 #[derive(Clone)]
 struct UnhiddenJson(String);
 
-/// Sets the body of a JSON answer, without the host's places (INV-93).
+/// Sets the body of a JSON answer, with the host's paths masked (INV-93).
 pub(crate) fn hide_places(outward: &PlaceHider, response: &mut Response) {
     let Some(UnhiddenJson(json)) = response.extensions_mut().remove::<UnhiddenJson>() else {
         return;
@@ -76,7 +78,7 @@ pub(crate) fn hide_places(outward: &PlaceHider, response: &mut Response) {
     *response.body_mut() = Body::from(body);
 }
 
-/// Replaces the body of an answer by other JSON.
+/// Replaces the JSON body of an answer.
 pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
     match serde_json::to_string(value) {
         Ok(json) => {
@@ -87,7 +89,7 @@ pub(crate) fn say_instead(response: &mut Response, value: &impl Serialize) {
     }
 }
 
-/// A JSON answer with a status and a media type.
+/// A JSON answer with the given status and media type.
 pub(crate) fn json_as(
     status: StatusCode,
     media_type: &'static str,
@@ -107,7 +109,7 @@ pub(crate) fn json_as(
     response
 }
 
-/// A body in JSON: at most [`MAX_BODY`] bytes, within [`BODY_TIMEOUT`].
+/// A request's JSON body: at most [`MAX_BODY`] bytes, arriving within [`BODY_TIMEOUT`].
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -117,7 +119,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         match serde_json::from_slice(&json_bytes(request).await?) {
             Ok(value) => Ok(Self(value)),
             Err(error) => {
-                // The message may repeat a name or a value of the body.
+                // The parser's message may repeat a name or a value from the body, so it is escaped and
+                // cut.
                 let why = error.to_string();
                 let why = ShownText::clip_line(&why, MAX_MESSAGE);
                 Err(Problem::invalid(format!("the body does not fit: {why}")))
@@ -126,8 +129,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// Reads a body with a JSON content type, within the same bounds. The bytes are unchanged, except that half a
-/// surrogate pair becomes U+FFFD (INV-471), and a whole number an integer (INV-500).
+/// Reads a body with a JSON content type, within the limits of [`JsonBody`]. The bytes are unchanged,
+/// except that half a surrogate pair becomes U+FFFD (INV-471), and a whole number in float notation
+/// becomes an integer (INV-500).
 pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         let detail = "the body has to be `application/json`";
@@ -154,8 +158,8 @@ fn change_body(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> 
     }
 }
 
-/// Reads a small JSON body of a caller who may be a stranger: at most `most` bytes, within [`BODY_TIMEOUT`].
-/// A parser's message may repeat a secret, so it is left out.
+/// Reads a small JSON body of a caller who may be a stranger: at most `most` bytes, arriving within
+/// [`BODY_TIMEOUT`]. The parser's message is left out of a problem, because it may repeat a secret.
 pub(crate) async fn small_body<T: DeserializeOwned>(
     request: Request,
     most: usize,
@@ -178,7 +182,7 @@ pub(crate) async fn small_body<T: DeserializeOwned>(
     from_slice_with_wholes(&bytes).map_err(|_| Problem::invalid("the body does not fit"))
 }
 
-/// A JSON body; without a body, the default value.
+/// A request's JSON body; the type's default value if the request has no body.
 pub(crate) struct OptionalJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
@@ -201,7 +205,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-/// Reads a whole body. Holds the bytes received, and as many again for the parsed form.
+/// Reads a whole body. The request holds the bytes received, and as many again for the parsed form.
 async fn collect_body(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Problem> {
     let too_long = || {
         Problem::new(ProblemKind::TooLarge, format!("the body has more than {MAX_BODY} bytes"))
@@ -229,7 +233,7 @@ async fn collect_body(mut body: Body, flight: &InFlight) -> Result<Vec<u8>, Prob
     Ok(pieces.concat())
 }
 
-/// The parameters of the query.
+/// The parsed query of a request.
 pub(crate) struct QueryOf<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
@@ -251,7 +255,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf
     }
 }
 
-/// The parts of a path.
+/// The parsed parameters of a request's path.
 pub(crate) struct PathOf<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
@@ -260,13 +264,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
-            // Nothing has a name that is no text or no number.
+            // No object's name is unreadable as text or number, so the answer is that nothing was
+            // found.
             Err(_) => Err(Problem::not_found("such thing", parts.uri.path())),
         }
     }
 }
 
-/// Returns whether a caller accepts this media type by name; `*/*` does not count.
+/// Returns whether the header `Accept` names this media type; `*/*` does not count.
 pub(crate) fn accepts_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|part| {
@@ -292,7 +297,7 @@ mod tests {
     use crate::http::in_flight::ByteBounds;
     use serde_json::Value;
 
-    /// A request with what its gate gives it.
+    /// A request as it arrives at a handler, after the layer that authenticates it.
     fn request(body: Body, flights: &ByteBounds) -> Request {
         let request = Request::builder()
             .header(header::CONTENT_TYPE, "application/json; charset=utf-8")

@@ -1,8 +1,9 @@
-//! Refusals in the audit log: a line for each caller with a valid key, and counts for strangers.
+//! Refused calls in the audit log: one line for each refused caller with a valid key, and counts for
+//! strangers.
 //!
-//! A stranger's refusal has no line of its own, so strangers can neither fill the log nor use up others'
-//! storage. Such counts have no name, because no key was proven. Frequent refusals of a known caller become
-//! counts too, after a number of lines, under the caller's name.
+//! A stranger's refusal gets no line of its own, so strangers can neither fill the log nor use up
+//! others' storage. Their counts have no name, because they proved no key. If a known caller is refused
+//! often, its further refusals are only counted too, under the caller's name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,32 +18,33 @@ use crate::http::problem::ProblemKind;
 use crate::http::rate::RateVerdict;
 use crate::http::turned_away::{ProvenCaller, TenantIdentity};
 
-/// The name for a caller without a proven key.
+/// The name in the audit log for callers without a proven key.
 const NOBODY: &str = "nobody";
 
-/// Lines for the refusals of one key in a minute, and at once.
+/// The most lines about refusals of one key per minute, and at once.
 pub(crate) const LINES_PER_MINUTE: u32 = 60;
 
-/// Most names with counted refusals at a time: tenants and keys. Further ones count as strangers of the
-/// operator's tenant.
+/// The most names (tenants and keys) with counted refusals at a time. Refusals of further names count
+/// as those of strangers, in the operator's tenant.
 const MAX_COUNTED: usize = 10_000;
 
-/// Default interval after which counts become lines.
+/// The default interval in which counts are written as lines.
 pub const DEFAULT_STRANGER_NOTES: Duration = Duration::from_secs(60);
 
-/// Default number of days for which lines of the audit log are stored.
+/// The default number of days for which lines of the audit log are kept.
 pub const DEFAULT_AUDIT_DAYS: u32 = 365;
 
-/// How often expired lines are searched for.
+/// The interval in which expired lines are deleted.
 const PRUNE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The log's tenant, and the caller's name; `None` = a stranger. INV-157: a tenant made again under the same
-/// name is another tenant, and gets no refusals of its predecessor.
+/// The tenant whose log gets the count, and the refused caller's name; `None` for a stranger. INV-157:
+/// the tenant's id is part of it, so a later tenant of the same name gets no refusals of its
+/// predecessor.
 type Refused = (TenantIdentity, Option<Arc<str>>);
 
-/// Refusals that have no line yet: how many of each kind.
+/// Counted refusals that have no line yet: their number by kind of problem.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalCounts(Mutex<BTreeMap<Refused, BTreeMap<&'static str, u64>>>);
 
@@ -67,7 +69,8 @@ impl RefusalCounts {
 }
 
 impl App {
-    /// Notes the refusal of a caller with a proven key: a separate line, or a count if frequent.
+    /// Writes a line for the refusal of a caller with a proven key, or counts it if there were too
+    /// many.
     pub(crate) async fn record_refusal(
         &self,
         who: ProvenCaller<'_>,
@@ -86,14 +89,14 @@ impl App {
         self.audit_of(&store, who.actor, "refused", object.to_owned(), detail).await;
     }
 
-    /// Counts the refusal of a stranger. `claimed`: the tenant of the claimed key.
+    /// Counts the refusal of a stranger. `claimed` is the tenant of the key that the stranger named.
     pub(crate) fn count_stranger(&self, claimed: Option<TenantIdentity>, kind: ProblemKind) {
         self.metrics().count_stranger();
         self.refusal_counts()
             .add_refusal((claimed.unwrap_or_else(TenantIdentity::operator_tenant), None), kind);
     }
 
-    /// Writes the counts: a line for each tenant and each caller.
+    /// Writes the counts as lines: one for each tenant and caller.
     pub(crate) async fn write_counts(&self) {
         for ((tenant, actor), counts) in self.refusal_counts().drain_counts() {
             let all = counts.values().fold(0_u64, |all, count| all.saturating_add(*count));
@@ -107,7 +110,7 @@ impl App {
         }
     }
 
-    /// Writes counts and deletes expired lines, until dropped.
+    /// Writes counts and deletes expired lines in intervals, until dropped.
     pub(crate) async fn keep_audit(self) {
         let mut notes = interval(self.config().stranger_notes);
         let mut looks = interval(PRUNE_EVERY);

@@ -1,4 +1,4 @@
-//! A refused caller, and the known facts.
+//! A caller whose credential was refused, with what the server knows about the caller.
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use belljar_store::TENANT;
 use crate::http::problem::{Problem, ProblemKind};
 use crate::http::tokens::{self, TokenHolder};
 
-/// A refused caller.
+/// A refused caller: the answer, and the facts for counters and the audit log.
 pub(crate) struct RefusedCaller {
     pub(crate) problem: Problem,
-    /// The claimed owner of the key; `None` = unknown here.
+    /// The tenant and name that belong to the key; `None` if the server does not know the key.
     pub(crate) claimed: Option<ClaimedKey>,
-    /// The key is invalid: the caller may be guessing.
+    /// True if the secret was wrong, so that the caller may be guessing keys.
     pub(crate) tried: bool,
-    /// The issuer that signed the token: refused tokens of one issuer have a common bound.
+    /// The issuer that signed the caller's token. Refused tokens of one issuer share a limit.
     pub(crate) issuer: Option<Arc<str>>,
 }
 
-/// The claims of a refused caller.
+/// The tenant that a refused caller's key belongs to.
 pub(crate) struct ClaimedKey {
-    /// The tenant of the named key.
+    /// The tenant of the key whose id the caller sent.
     pub(crate) tenant: TenantIdentity,
-    /// The caller's name in the audit log, for example `key:<id>`, if the secret matched, although the key is
-    /// revoked or its tenant is disabled. `None` = the caller only named a key's id, as anybody may.
+    /// The caller's name in the audit log, for example `key:<id>`, if the secret was right although the
+    /// key is revoked or its tenant is disabled. `None` if the caller only sent a known key's id, which
+    /// anyone can do.
     pub(crate) proven: Option<String>,
 }
 
@@ -34,12 +35,12 @@ pub(crate) struct ProvenCaller<'a> {
     pub(crate) tenant: &'a str,
     pub(crate) tenant_id: &'a str,
     pub(crate) actor: &'a str,
-    /// The name under which the audit log's lines are limited: the caller's, or that of the issuer of the
-    /// caller's token. Refusals above the limit are only counted.
+    /// The name under which the audit log's lines about refusals are limited: the caller's own, or that
+    /// of the issuer of the caller's token. Refusals beyond the limit are only counted.
     pub(crate) bounded_as: &'a str,
 }
 
-/// A tenant by name, with the unique id.
+/// A tenant's name, and its unique id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TenantIdentity {
     pub(crate) name: Arc<str>,
@@ -53,14 +54,14 @@ impl TenantIdentity {
         Self { id: Arc::clone(&name), name }
     }
 
-    /// The name for refusals of a caller with the tenant's key.
+    /// A caller with a key of this tenant, under the name `actor`.
     pub(crate) fn proven_caller<'a>(&'a self, actor: &'a str) -> ProvenCaller<'a> {
         ProvenCaller { tenant: &self.name, tenant_id: &self.id, actor, bounded_as: actor }
     }
 }
 
 impl RefusedCaller {
-    /// A caller with an invalid link.
+    /// A caller with an invalid or expired one-time link.
     pub(crate) fn with_link() -> Self {
         let problem = Problem::new(ProblemKind::NoKey, "this link opens nothing any more")
             .with_hint(
@@ -84,7 +85,7 @@ impl RefusedCaller {
         Self::for_now(problem)
     }
 
-    /// A stranger with a valid token for whom the operator has no rule.
+    /// A stranger with a valid token for whose holder the operator has no rule.
     pub(super) fn for_holder(holder: &TokenHolder) -> Self {
         let proven = Some(holder.actor().to_string());
         let claimed = Some(ClaimedKey { tenant: TenantIdentity::operator_tenant(), proven });
@@ -92,7 +93,7 @@ impl RefusedCaller {
         Self { claimed, issuer, ..Self::for_now(tokens::unknown_holder()) }
     }
 
-    /// An unknown caller, with this problem.
+    /// A caller about whom nothing is known except the problem that is answered.
     pub(super) fn for_now(problem: Problem) -> Self {
         Self { problem, claimed: None, tried: false, issuer: None }
     }

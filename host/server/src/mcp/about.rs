@@ -1,4 +1,4 @@
-//! The MCP door's document about its tokens.
+//! The document in which an MCP client reads how callers of `/mcp` authenticate.
 
 use axum::extract::{Request, State};
 use serde::Serialize;
@@ -7,7 +7,8 @@ use super::metadata::{DOOR, base_address};
 use crate::app::App;
 use crate::http::respond::JsonAnswer;
 
-/// The sources of keys and tokens for this door: the operator makes keys, and may trust issuers.
+/// The sources of credentials for `/mcp`: keys that the operator makes, and issuers that the operator
+/// trusts.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResourceMetadata {
     resource: String,
@@ -17,7 +18,7 @@ pub(crate) struct ResourceMetadata {
     resource_name: &'static str,
 }
 
-/// `GET /.well-known/oauth-protected-resource/mcp`.
+/// `GET /.well-known/oauth-protected-resource/mcp`: returns that document, which needs no key.
 pub(crate) async fn read_metadata(
     State(app): State<App>,
     request: Request,

@@ -1,4 +1,4 @@
-//! Agents as tools: `agent_NAME {task, context}` is a turn in a new session.
+//! Agents as MCP tools: a call of `agent_NAME {task, context}` runs a turn in a new session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +25,17 @@ use super::state::{StateSubject, bound_to};
 use super::{ask, tasks, uri};
 use crate::http::ids::is_id;
 
-/// The prefix of agents' names as tools.
+/// The prefix of a tool that is an agent, for example `agent_scout`.
 const PREFIX: &str = "agent_";
 
-/// Characters of an agent's description.
+/// The most characters of an agent's description in the list of tools.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// How often the server checks for a question whose event has already arrived.
+/// The interval in which the server looks for a question whose event has already arrived.
 const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
-/// A note stored with each turn of this entrance, so that a later request can find the turn.
+/// A note stored with each turn that began by MCP, so that a later request about the task finds the
+/// turn.
 #[derive(Serialize, Deserialize)]
 struct TurnNote {
     wire: NoteWire,
@@ -46,10 +47,10 @@ enum NoteWire {
     Mcp,
 }
 
-/// An agent that may be called.
+/// An agent that the client may call as a tool.
 struct AgentTool {
     name: String,
-    /// Scope and slug.
+    /// The agent's scope and slug, for example `home/scout`.
     id: String,
     description: String,
 }
@@ -61,18 +62,18 @@ struct AgentArguments {
     context: Option<String>,
 }
 
-/// Returns whether a tool is an agent.
+/// Returns whether a tool's name stands for an agent.
 pub(super) fn is_agent(tool: &str) -> bool {
     tool.starts_with(PREFIX)
 }
 
-/// The agents as tools.
+/// Lists the callable agents in the form of MCP tools.
 pub(super) async fn list_agents(client: &ProtocolClient) -> Result<Vec<Tool>, ServiceError> {
     Ok(runnable_agents(client).await?.into_iter().map(|agent| agent.into_tool()).collect())
 }
 
-/// The agents for people that are ready to run, if the client's grants have subagents and a model is set.
-/// Agents of equal names are listed by their whole names.
+/// The agents for people that are ready to run; none unless the client's grants include subagents and a
+/// model is set. Agents of equal slug are listed by scope and slug.
 async fn runnable_agents(client: &ProtocolClient) -> Result<Vec<AgentTool>, ServiceError> {
     let host = client.service.current_host();
     if host.models.is_empty() || !client.direct_session().await?.may_spawn().await? {
@@ -101,8 +102,8 @@ async fn runnable_agents(client: &ProtocolClient) -> Result<Vec<AgentTool>, Serv
     Ok(open.map(tool).collect())
 }
 
-/// The name of an agent's tool, in characters that the protocol allows. A letter of another script becomes
-/// its code point, so that no two agents have the same name. For example, `é` becomes `.e9`.
+/// The name of an agent as a tool, in the characters that MCP allows. Any other letter becomes its code
+/// point, so that no two agents have the same name. For example, `é` becomes `.e9`.
 fn name_of(agent: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let letter = |c: char| match c {
@@ -116,6 +117,7 @@ fn name_of(agent: &str) -> String {
 }
 
 impl AgentTool {
+    /// The tool with its schema of two parameters: `task` and `context`.
     fn into_tool(self) -> Tool {
         let schema = json!({
             "type": "object",
@@ -134,7 +136,8 @@ impl AgentTool {
     }
 }
 
-/// Runs an agent on a task: as a task of the protocol if the client supports tasks, otherwise until the end.
+/// Runs an agent: as an MCP task if the client supports tasks, otherwise the call waits for the turn's
+/// end.
 pub(super) async fn call_agent(
     client: &ProtocolClient,
     request: CallToolRequestParams,
@@ -168,6 +171,7 @@ pub(super) async fn call_agent(
     follow_turn(client, turn, &cx, &bound).await
 }
 
+/// Finds the agent, parses the arguments, and begins a turn in a new session.
 async fn begin_turn(
     client: &ProtocolClient,
     name: &str,
@@ -194,7 +198,8 @@ async fn begin_turn(
     client.service.begin_turn(request).await.map_err(|error| refusal_error(&error))
 }
 
-/// Waits for the end of a turn, reports progress, and passes on questions.
+/// Waits for the end of a turn; meanwhile sends progress to the client, and the agent's questions to
+/// its person.
 async fn follow_turn(
     client: &ProtocolClient,
     turn: RunningTurn,
@@ -235,7 +240,8 @@ async fn follow_turn(
             },
             _ = looks.tick(), if asks => {
                 let open = client.service.open_questions(Some(&turn.session));
-                // The question is about to appear, or was answered, as the next event shows.
+                // The question is about to be listed, or was answered already, as the next event will
+                // show.
                 let Some((_, question)) = open.into_iter().next() else { continue };
                 match ask_question(client, &turn, &question, cx, bound).await? {
                     Some(asked) => return Ok(asked),
@@ -247,7 +253,8 @@ async fn follow_turn(
     ended_response(client, &turn.message).await
 }
 
-/// Puts a question to the person; returns the answer that demands more input, if the client works that way.
+/// Shows a question to the client's person. Returns an answer that demands input if the client has to
+/// repeat its call with that input.
 async fn ask_question(
     client: &ProtocolClient,
     turn: &RunningTurn,
@@ -276,22 +283,22 @@ async fn ask_question(
             let asked = InputRequests::from([(key_of(question.id), ask::input_request(form))]);
             return Ok(Some(InputRequiredResult::new(Some(asked), Some(state)).into()));
         }
-        // Others see it too, on the page or by the API.
+        // Other people see the question too, on the page or by the API, so the turn goes on waiting.
         (AskingWay::Nobody, _) | (_, None) if !client.alone => return Ok(None),
         (AskingWay::Nobody | AskingWay::Now(_) | AskingWay::Later, _) => Value::Null,
     };
     let word = answer_from_client(&question.kind, &given);
-    // An error: another caller has answered, or the turn has ended.
+    // An error means that another caller has answered, or that the turn has ended.
     let _ = client.service.answer_question(&turn.session, question.id, word, &client.actor);
     Ok(None)
 }
 
-/// The key of a question among the turn's questions.
+/// The key under which a question is found among the input that a client brings.
 pub(super) fn key_of(question: u64) -> String {
     format!("question-{question}")
 }
 
-/// Answers a question of a turn with the client's input.
+/// Answers an open question of a turn with the client's input.
 pub(super) fn answer_question(
     client: &ProtocolClient,
     session: &str,
@@ -300,7 +307,7 @@ pub(super) fn answer_question(
 ) -> Result<(), ErrorData> {
     let open = client.service.open_questions(Some(session));
     let asked = open.into_iter().find(|(_, asked)| asked.id == question);
-    // Another caller has answered meanwhile.
+    // Without an open question of this id, another caller has answered meanwhile.
     let Some((_, asked)) = asked else { return Ok(()) };
     let word = answer_from_client(&asked.kind, brought);
     let answered = client.service.answer_question(session, question, word, &client.actor);
@@ -316,7 +323,7 @@ fn answer_from_client(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     }
 }
 
-/// The text of an event for a client; `None` = the event is not sent.
+/// The text of an event as progress for a client; `None` for events that a client does not see.
 fn progress_text(event: &Event) -> Option<String> {
     let agent = ShownText::clip_line(&event.agent, 100);
     match &event.kind {
@@ -337,7 +344,7 @@ fn progress_text(event: &Event) -> Option<String> {
     }
 }
 
-/// Finds a turn that this key began through this door. INV-294: another key's task, another tenant's and a
+/// Finds a turn that this key began by MCP. INV-294: a task of another key, of another tenant, and a
 /// missing one get the same answer.
 pub(super) async fn find_task(
     client: &ProtocolClient,

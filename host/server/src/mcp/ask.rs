@@ -1,4 +1,4 @@
-//! Questions to the person behind a client.
+//! Questions to the person who uses an MCP client, as forms (elicitation).
 
 use belljar_agent::Approval;
 use belljar_policy::ShownText;
@@ -7,13 +7,13 @@ use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationAction, InputRe
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 
-/// Characters of arguments in a question.
+/// The most characters of a call's arguments in a question.
 const MAX_ARGUMENTS: usize = 2_000;
 
-/// Characters of a question of an agent.
+/// The most characters of an agent's question.
 const MAX_QUESTION: usize = 4_000;
 
-/// A question as a form with one field.
+/// A question as a form with one field; `None` if the protocol cannot express it.
 pub(super) fn question_form(agent: &str, kind: &QuestionKind) -> Option<ElicitRequestParams> {
     let agent = ShownText::clip_line(agent, 100);
     let (message, field) = match kind {
@@ -49,12 +49,12 @@ pub(super) fn question_form(agent: &str, kind: &QuestionKind) -> Option<ElicitRe
     serde_json::from_value(form).ok()
 }
 
-/// Wraps a form as a part of an answer that requires input.
+/// Wraps a form for an answer that requires input before the client repeats its call.
 pub(super) fn input_request(form: ElicitRequestParams) -> InputRequest {
     InputRequest::Elicitation(ElicitRequest::new(form))
 }
 
-/// Shows a form to the client's person; returns the client's result, or `None` without one.
+/// Shows a form to the client's person; returns the client's result, or `None` if it returns none.
 pub(super) async fn show_form(peer: &Peer<RoleServer>, form: ElicitRequestParams) -> Option<Value> {
     let answer = peer.create_elicitation(form).await.ok()?;
     let action = match answer.action {
@@ -65,7 +65,7 @@ pub(super) async fn show_form(peer: &Peer<RoleServer>, form: ElicitRequestParams
     Some(json!({"action": action, "content": answer.content}))
 }
 
-/// The person's answer, from the client's result: `action` and, for `accept`, `content`.
+/// Parses the person's answer in the client's result: `action`, and for `accept` also `content`.
 /// INV-390: a closed form is neither a refusal nor a blank answer, and an unknown action is no answer.
 pub(super) fn parse_answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     let text = brought["content"]["answer"].as_str();
@@ -79,7 +79,8 @@ pub(super) fn parse_answer(kind: &QuestionKind, brought: &Value) -> PersonAnswer
     }
 }
 
-/// The person's word on a call, as in [`parse_answer`]. INV-293: nothing but the two words for it is a yes.
+/// Parses the person's decision about a call. INV-293: only the two values of the form that allow the
+/// call are a yes.
 pub(super) fn read_permission(brought: &Value) -> Approval {
     match (brought["action"].as_str(), brought["content"]["answer"].as_str()) {
         (Some("accept"), Some("yes")) => Approval::Yes,

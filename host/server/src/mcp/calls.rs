@@ -1,4 +1,4 @@
-//! A call of a tool, in the client's own jar.
+//! Calls of tools by an MCP client, in the client's own jar.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,20 +24,20 @@ use super::logs::LogForwarder;
 use super::state::{StateSubject, bound_to};
 use super::{ask, content};
 
-/// The name of the one question about a call.
+/// The key of the only question that belongs to a call: whether the call is allowed.
 const PERMISSION: &str = "permission";
 
-/// Reports of a tool waiting for its client.
+/// The most progress reports that wait for a slow client.
 const MAX_REPORTS: usize = 64;
 
-/// The way in which the person behind a client is asked.
+/// How the person who uses a client can be asked.
 #[derive(Clone)]
 pub(super) enum AskingWay {
-    /// While the call waits.
+    /// By a request to the client while the call waits.
     Now(Peer<RoleServer>),
-    /// By an answer that requires input: the client makes the call again.
+    /// By an answer that requires input, after which the client makes the call again.
     Later,
-    /// The client has no way.
+    /// Not at all, because the client supports neither.
     Nobody,
 }
 
@@ -53,12 +53,12 @@ impl AskingWay {
     }
 }
 
-/// Returns whether a revision has no requests from the server to its client.
+/// Returns whether a protocol revision has no requests from the server to its client.
 pub(super) fn is_stateless(version: &ProtocolVersion) -> bool {
     version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()
 }
 
-/// A tool in the protocol's form.
+/// A tool in the form of the protocol's list.
 pub(super) fn to_tool(tool: &DirectTool) -> Tool {
     let schema = match tool.spec.schema.clone() {
         Value::Object(schema) => schema,
@@ -75,7 +75,7 @@ pub(super) fn to_tool(tool: &DirectTool) -> Tool {
         .with_annotations(annotations)
 }
 
-/// Makes a call.
+/// Calls a tool; asks the client's person first if the grant requires it.
 pub(super) async fn call_tool(
     client: &ProtocolClient,
     request: CallToolRequestParams,
@@ -85,7 +85,8 @@ pub(super) async fn call_tool(
     let name = request.name.into_owned();
     let arguments = text_of(request.arguments);
     let way = AskingWay::from_context(&cx);
-    // The text to which a state is bound, if a state exists or is possible. Contains all arguments.
+    // The text that a sealed state is bound to, with all arguments; needed only if the client sent a
+    // state or may get one.
     let has_state = request.request_state.is_some() || matches!(way, AskingWay::Later);
     let bound = match has_state {
         true => bound_to(&client.bound_to(), &name, &arguments),
@@ -111,14 +112,14 @@ pub(super) async fn call_tool(
         arguments,
         progress: cx.meta.get_progress_token().map(|_| {
             let report: DirectProgress = Arc::new(move |done, total, text: &str| {
-                // A slow client misses this report and gets the next one.
+                // If the client is slow, this report is dropped, and the client gets the next one.
                 let _ = reports.try_send((done, total, text.to_owned()));
             });
             report
         }),
         asker: Some(Arc::clone(&asker) as Arc<dyn Asker>),
         cancel: cx.ct.clone(),
-        // INV-350: revisions without sessions know no state of one either.
+        // INV-350: in a revision without sessions, each call gets a fresh state of its own.
         fresh: cx.protocol_version().is_some_and(|version| is_stateless(&version)),
     };
     let direct = client.direct_session().await.map_err(|error| refusal_error(&error))?;
@@ -138,7 +139,7 @@ pub(super) async fn call_tool(
     Ok(content::call_result(direct.session_id(), done).into())
 }
 
-/// The person's answer that a client brings with its state.
+/// The person's decision that a client sends together with its sealed state.
 fn brought_approval(
     client: &ProtocolClient,
     state: &str,
@@ -148,12 +149,12 @@ fn brought_approval(
     let StateSubject::Call = client.states.open_state(state, bound, client.tenant_id())? else {
         return Err(ErrorData::invalid_params("`requestState` is not of a call", None));
     };
-    // A state without a word of the person's is no word: whoever was asked did not say no.
+    // A state without the person's answer is no decision, because the person did not refuse either.
     let brought = answers.and_then(|answers| answers.get(PERMISSION));
     Ok(ask::read_permission(brought.unwrap_or(&Value::Null)))
 }
 
-/// Passes on the reports of a running call.
+/// Waits for a call, and meanwhile sends its progress reports to the client.
 async fn report_progress<E>(
     call: impl Future<Output = Result<DirectDone, E>>,
     mut reports: mpsc::Receiver<(u64, Option<u64>, String)>,
@@ -177,7 +178,7 @@ async fn report_progress<E>(
     }
 }
 
-/// The progress of a request, which only ever grows.
+/// The progress numbers of one request, which only ever grow.
 pub(super) struct ProgressReporter {
     token: ProgressToken,
     last: Option<u64>,
@@ -188,7 +189,8 @@ impl ProgressReporter {
         Self { token, last: None }
     }
 
-    /// Sends a report. Progress that does not rise above the last report is raised to one more than the last.
+    /// Sends a progress report. A number that is not above the last one is raised to one more than
+    /// that.
     pub(super) async fn send_report(
         &mut self,
         peer: &Peer<RoleServer>,
@@ -202,7 +204,7 @@ impl ProgressReporter {
         let mut report = ProgressNotificationParam::new(self.token.clone(), progress_number(done));
         report.total = total.filter(|total| *total >= done).map(progress_number);
         report.message = Some(text).filter(|text| !text.is_empty());
-        // An error: the client has disconnected, and its request ends.
+        // An error means that the client has disconnected, and its request ends anyway.
         let _ = peer.notify_progress(report).await;
     }
 }
@@ -212,19 +214,19 @@ fn progress_number(count: u64) -> f64 {
     count as f64
 }
 
-/// The arguments as text for the tool.
+/// The arguments as JSON text for the tool.
 pub(super) fn text_of(arguments: Option<Map<String, Value>>) -> String {
     arguments.map_or_else(|| "{}".to_owned(), |arguments| Value::Object(arguments).to_string())
 }
 
-/// Asks the person behind a client about one call.
+/// Asks the person who uses the client about one call.
 struct CallAsker {
     tool: String,
-    /// The person's decision that came with the call.
+    /// The person's decision that the client sent with the call, until it is used.
     allowed: Mutex<Option<Approval>>,
     way: AskingWay,
     waits: Arc<WaitingRequests>,
-    /// The question that is to be answered before the call is made again.
+    /// The question for the person, to be answered before the client makes the call again.
     asked: Mutex<Option<ElicitRequestParams>>,
 }
 
@@ -237,7 +239,7 @@ impl CallAsker {
 #[async_trait]
 impl Asker for CallAsker {
     async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
-        // A nested call cannot be repeated: earlier effects would happen twice.
+        // A nested call cannot be repeated, because the effects before it would happen twice.
         let own = question.tool.as_str() == self.tool;
         let brought = || self.allowed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(word) = own.then(brought).flatten() {
@@ -259,8 +261,8 @@ impl Asker for CallAsker {
         }
     }
 
-    /// A question during the call, for example of an MCP server. A client that would have to repeat the call
-    /// is not asked, because earlier effects would happen twice.
+    /// Asks a question during the call, for example of an MCP server. A client that would have to
+    /// repeat the call is not asked, because the effects before the question would happen twice.
     async fn ask_clarification(
         &self,
         _id: u64,

@@ -1,4 +1,4 @@
-//! A client of the MCP entrance: its service, its name, and its jar.
+//! A client of `/mcp`: its tenant's service, its name, and its jar.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,26 +11,27 @@ use super::flow::WaitingRequests;
 use super::state::SealedStates;
 use super::watch::ResourceChanges;
 
-/// The agent of the home whose grants are the clients', with or without a file.
+/// The name of the agent in the home whose grants all MCP clients get, with or without a file of that
+/// name.
 pub const MCP_IDENTITY: &str = "mcp";
 
-/// A client, during its session.
+/// An MCP client, for the duration of its session.
 pub(crate) struct ProtocolClient {
     pub(crate) service: Service,
-    /// The name in the audit log: `key:<id>` or `local`.
+    /// The client's name in the audit log: `key:<id>` or `local`.
     pub(crate) actor: Arc<str>,
-    /// The states that the client may bring back.
+    /// The sealed states that this client may send back.
     pub(crate) states: Arc<SealedStates>,
-    /// The client's requests that wait for a person or an agent.
+    /// The client's requests that wait without a time limit, for a person or an agent.
     pub(crate) waits: Arc<WaitingRequests>,
-    /// The changes of readable resources in the client's session.
+    /// The readable resources that changed in this client's session.
     pub(crate) touched: ResourceChanges,
-    /// True if only this client could answer a question.
+    /// True if no other door can answer a question, so that only this client's person can.
     pub(crate) alone: bool,
-    /// The client's session of the protocol, by a number unique in this process; `None` = outside of
+    /// The number of the client's MCP session, unique in this process; `None` for messages outside of
     /// sessions.
     pub(crate) session: Option<u64>,
-    /// The client's own name.
+    /// The name that the client states for itself.
     name: String,
     direct: OnceCell<DirectSession>,
     calls: AtomicU64,
@@ -49,13 +50,13 @@ impl ProtocolClient {
         Self { service, actor, states, waits, touched, alone, session, name, direct, calls }
     }
 
-    /// The client's jar, made on first use.
+    /// The client's jar with its session, made on the first call.
     pub(crate) async fn direct_session(&self) -> Result<&DirectSession, ServiceError> {
         let open = || self.service.begin_direct(MCP_IDENTITY, &self.name, &self.actor);
         self.direct.get_or_try_init(open).await
     }
 
-    /// Returns whether the client has a jar.
+    /// Returns whether the client's jar exists already.
     pub(crate) fn is_placed(&self) -> bool {
         self.direct.initialized()
     }
@@ -71,13 +72,13 @@ impl ProtocolClient {
         format!("mcp-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The binding of the client's states: tenant, key and session.
+    /// What the client's sealed states are bound to: its tenant, key and session.
     pub(crate) fn bound_to(&self) -> String {
         let session = self.session.map_or_else(String::new, |session| session.to_string());
         format!("{}/{session}/{}", self.tenant_id(), self.actor)
     }
 
-    /// Ends the client's running calls; all effects are stored on return.
+    /// Ends the client's running calls; on return, all their effects are stored.
     pub(crate) async fn close_session(&self) {
         if let Some(direct) = self.direct.get() {
             direct.close_jar().await;
@@ -85,8 +86,8 @@ impl ProtocolClient {
     }
 }
 
-/// The protocol's error for a refused request: remedies for the caller are included, and the rest is in the
-/// operator's log.
+/// The protocol's error for a refused request. It contains remedies for the caller; the rest is only in
+/// the operator's log.
 pub(crate) fn refusal_error(error: &ServiceError) -> ErrorData {
     match error {
         ServiceError::NoSession(_)

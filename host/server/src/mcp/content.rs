@@ -1,4 +1,4 @@
-//! Converts a tool's output to the protocol's content.
+//! Converts the output of a tool to MCP content.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::uri;
 
-/// Bytes of a file inside an answer; a larger file is a link.
+/// The most bytes of a file that an answer includes; a larger file is sent as a link.
 const MAX_INLINE: u64 = 256 << 10;
 
-/// Most bytes of text in an answer, which a model reads.
+/// The most bytes of a text file that an answer includes, because a model reads it.
 const MAX_INLINE_TEXT: u64 = 64 << 10;
 
-/// The MCP result of a finished call. Attachments are links into `session`, which stores the files, or are
-/// included if small.
+/// The MCP result of a finished call. Attachments are links into `session`, which stores the files, or
+/// are included if they are small.
 pub(super) fn call_result(session: &str, done: DirectDone) -> CallToolResult {
     let DirectDone { result, files } = done;
     let parts = match result.outcome {
@@ -26,7 +26,7 @@ pub(super) fn call_result(session: &str, done: DirectDone) -> CallToolResult {
     let structured = structured_output(&parts);
     let texts = parts.into_iter().filter_map(|part| match part {
         OutputPart::Text(text) | OutputPart::Json(text) => Some(ContentBlock::text(text)),
-        // An attachment is mentioned by name in a text, and added below.
+        // An attachment is only named in this text; its content block is added below.
         OutputPart::Attachment { .. } => None,
     });
     let given = result.attachments.iter().zip(&files);
@@ -36,7 +36,7 @@ pub(super) fn call_result(session: &str, done: DirectDone) -> CallToolResult {
     answer
 }
 
-/// The only JSON object of a tool's output, if there is exactly one.
+/// The JSON object of a tool's output, if it has exactly one.
 fn structured_output(parts: &[OutputPart]) -> Option<Value> {
     let mut found = parts.iter().filter_map(|part| match part {
         OutputPart::Json(text) => serde_json::from_str::<Value>(text).ok(),
@@ -46,6 +46,8 @@ fn structured_output(parts: &[OutputPart]) -> Option<Value> {
     found.next().is_none().then_some(only)
 }
 
+/// An attachment as content: included if it is small (as image, audio, text or bytes), otherwise a
+/// link.
 fn file_block(session: &str, id: &str, file: &Attachment) -> ContentBlock {
     let uri = uri::attachment_uri(session, id);
     let text = is_text(&file.media_type);
@@ -62,7 +64,7 @@ fn file_block(session: &str, id: &str, file: &Attachment) -> ContentBlock {
     }
 }
 
-/// The content of a file: as text if possible.
+/// A file as the content of a resource: as text if it is one, otherwise as base64.
 pub(super) fn file_contents(uri: String, media_type: &str, data: &[u8]) -> ResourceContents {
     match std::str::from_utf8(data) {
         Ok(content) if is_text(media_type) => {

@@ -1,4 +1,4 @@
-//! The HTTP door's sessions, with their owners.
+//! MCP over HTTP: its sessions, and which caller each belongs to.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,26 +30,26 @@ use super::state::SealedStates;
 use crate::http::problem::Problem;
 use crate::http::respond::MAX_BODY;
 
-/// The header with the id of a session.
+/// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// Simultaneous sessions of one key.
+/// The most simultaneous MCP sessions of one key.
 const MAX_SESSIONS: usize = 64;
 
-/// Simultaneous sessions of one tenant: an issuer's rule may admit any number of subjects, and each counts as
-/// a key.
+/// The most simultaneous MCP sessions of one tenant, because an issuer's rule may admit any number of
+/// subjects, and each counts as a key.
 const MAX_SESSIONS_OF_TENANT: usize = 256;
 
-/// How long a client outside of sessions keeps its jar after the last message.
+/// The time after its last message for which a client outside of sessions keeps its jar.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Characters of a client's name.
+/// The most characters of the name that a client states.
 const MAX_NAME: usize = 100;
 
-/// The caller: a tenant's id, and a name in the audit log.
+/// The owner of an MCP session: the tenant's id, and the caller's name in the audit log.
 type Key = (Arc<str>, Arc<str>);
 
-/// The admitted caller of a request, known before the message is parsed.
+/// The authenticated caller of a request to `/mcp`, known before the message is parsed.
 #[derive(Clone)]
 pub(crate) struct McpGuest {
     pub(crate) service: Service,
@@ -63,7 +63,7 @@ impl McpGuest {
     }
 }
 
-/// The protocol over HTTP, with any handler.
+/// The library's implementation of MCP over HTTP, independent of the type of its handler.
 #[async_trait]
 trait HttpProtocol: Send + Sync {
     async fn answer_request(&self, request: Request) -> Response<BoxBody<Bytes, Infallible>>;
@@ -76,17 +76,17 @@ impl<H: ServerHandler> HttpProtocol for StreamableHttpService<H, LocalSessionMan
     }
 }
 
-/// The door of a server.
+/// The entrance `/mcp` of a server.
 pub(crate) struct McpDoor {
     protocol: Box<dyn HttpProtocol>,
     sessions: Arc<LocalSessionManager>,
-    /// The owner of each session.
+    /// The owner of each open session, by the session's id.
     owners: Mutex<HashMap<String, Key>>,
 }
 
 impl McpDoor {
-    /// INV-299: names and origins are checked by the guard before every route, so the protocol's own check is
-    /// off.
+    /// INV-299: host names and origins are checked before every route (`guard.rs`), so the library's
+    /// own check is switched off.
     pub(crate) fn new<H: ServerHandler>(
         stopped: CancellationToken,
         make: impl Fn(McpHandler) -> H + Send + Sync + 'static,
@@ -108,7 +108,7 @@ impl McpDoor {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a request of this guest.
+    /// Answers a request of an authenticated caller.
     pub(crate) async fn answer_guest(
         &self,
         guest: McpGuest,
@@ -119,7 +119,7 @@ impl McpDoor {
         if let Some(id) = &named
             && self.lock_owners().get(id) != Some(&whose)
         {
-            // INV-296: another key's session is answered like a missing one.
+            // INV-296: a session of another key is answered like a missing one.
             let mut none = Response::new(Full::from("Not Found: Session not found").boxed());
             *none.status_mut() = StatusCode::NOT_FOUND;
             return Ok(none);
@@ -131,21 +131,23 @@ impl McpDoor {
         if let Some(id) = begun.filter(|_| named.is_none())
             && let Err(full) = self.record_owner(id, whose).await
         {
-            // No client may use the new session.
+            // The session began but is over the limit, so no client may use it.
             let _ = self.sessions.close_session(&id.into()).await;
             return Err(Problem::too_many(full, Duration::from_secs(30)));
         }
-        // A running shutdown counts as finished: clients of the protocol accept only these two statuses.
+        // Ending a session that is shutting down counts as done, because clients of the protocol accept
+        // only these two statuses.
         if ends && response.status() == StatusCode::ACCEPTED {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         Ok(response)
     }
 
-    /// Notes the owner of a session, unless the key or its tenant has too many open ones. INV-383: a tenant
-    /// with any number of subjects leaves the places of other tenants free.
+    /// Notes the owner of a new session, unless the key or its tenant has too many open ones. INV-383:
+    /// a tenant with any number of subjects cannot use up the sessions of other tenants.
     async fn record_owner(&self, id: &str, whose: Key) -> Result<(), String> {
-        // Held, so that none begins in between and is forgotten at once.
+        // Locked until the owner is noted, so that no session begins in between and is removed at once
+        // as unknown.
         let alive = self.sessions.sessions.read().await;
         let mut owners = self.lock_owners();
         owners.retain(|id, _| alive.contains_key(id.as_str()));
@@ -165,12 +167,12 @@ impl McpDoor {
     }
 }
 
-/// The clients of a server, by their keys.
+/// The clients of a server, by tenant and key.
 struct KeyedClients {
     states: Arc<SealedStates>,
-    /// The number of sessions begun so far.
+    /// The number of sessions that have begun; numbers the next one.
     sessions: AtomicU64,
-    /// The clients outside sessions.
+    /// The clients outside of sessions, with the time of their last message.
     pool: Mutex<HashMap<Key, (Arc<ProtocolClient>, Instant)>>,
 }
 
@@ -181,7 +183,8 @@ impl KeyedClients {
         ProtocolClient::new(service, actor, Arc::clone(&self.states), name)
     }
 
-    /// The client of a key outside of sessions; long silent clients are dropped.
+    /// Returns the client for a key's messages outside of sessions, and drops clients that were silent
+    /// for too long.
     fn pooled_client(&self, guest: &McpGuest, name: String) -> Arc<ProtocolClient> {
         let whose = guest.owner_key();
         let now = Instant::now();
@@ -222,11 +225,11 @@ impl ClientLookup for KeyedClients {
         let named = cx.client_info();
         let named = named.map_or_else(String::new, |it| format!("{} {}", it.name, it.version));
         let client = self.pooled_client(&guest, named);
-        // Made now, so that a full tenant is reported here.
+        // The jar is made now, so that this request reports a tenant that has no free place.
         if let Err(error) = client.direct_session().await {
-            // A client without a place is removed, so that refused callers use no memory.
+            // A client that got no jar is removed, so that refused callers use no memory.
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            // Unless another request of the key has found a place meanwhile.
+            // It stays if another request of the key has got a jar meanwhile.
             if let Entry::Occupied(entry) = pool.entry(guest.owner_key())
                 && Arc::ptr_eq(&entry.get().0, &client)
                 && !client.is_placed()

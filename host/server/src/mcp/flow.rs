@@ -1,4 +1,4 @@
-//! A transport that reads no further while too much waits for an answer.
+//! An MCP transport that stops reading while too many requests of its client are unanswered.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -16,42 +16,44 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// Most requests of a client in progress or with unread answers. INV-298: beyond this number the client's
-/// connection is not read, so that its cost is bounded and only its own connection blocks.
+/// The most requests of a client that are in progress or whose answer is unread. INV-298: beyond this
+/// number the client's connection is not read, so that its cost is bounded and only its own connection
+/// is blocked.
 const MAX_OPEN: usize = 256;
 
-/// How long all places may be in use, some of them waiting for a person, before the flow counts as held up.
+/// The time after which requests beyond [`MAX_OPEN`] are refused, if all open ones are in use and some
+/// wait for a person.
 const HELD_UP: Duration = Duration::from_secs(1);
 
-/// The answer to a request beyond [`MAX_OPEN`].
+/// The error text for a request beyond [`MAX_OPEN`].
 const ALL_WAIT: &str = "as many requests are open as may be, and they wait for a person or an agent: \
                         answer, or cancel one of them";
 
-/// A bounded transport.
+/// A transport with at most [`MAX_OPEN`] open requests.
 pub(super) struct BoundedTransport<T> {
     inner: T,
     open: Arc<OpenRequests>,
     waits: Arc<WaitingRequests>,
-    /// The flow's own unsent answer. No message is read before it is sent.
+    /// An answer of the transport itself that is being sent. No message is read before it is sent.
     telling: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// The time since which no place was free.
+    /// The moment since which all [`MAX_OPEN`] places have been in use.
     full: Option<Instant>,
 }
 
-/// The requests that are open.
+/// The open requests of a client.
 struct OpenRequests {
     places: Semaphore,
     ids: Mutex<HashMap<RequestId, usize>>,
 }
 
-/// The requests that wait without a time limit: for a person, an agent, or a change.
+/// Counts the requests that wait without a time limit: for a person, an agent, or a change.
 #[derive(Default)]
 pub(crate) struct WaitingRequests {
     count: AtomicUsize,
     more: Notify,
 }
 
-/// Counts a waiting request, until dropped.
+/// Counts a request as waiting until the guard is dropped.
 pub(crate) struct WaitingGuard<'a>(&'a WaitingRequests);
 
 impl WaitingRequests {
@@ -61,7 +63,7 @@ impl WaitingRequests {
         WaitingGuard(self)
     }
 
-    /// Returns after `time`, once there are waiting requests.
+    /// Waits until `time`, and then until at least one request is waiting without a limit.
     async fn waiting_after(&self, time: Instant) {
         loop {
             let more = self.more.notified();
@@ -95,7 +97,7 @@ impl OpenRequests {
         *ids.entry(id.clone()).or_default() += 1;
     }
 
-    /// Frees the place of a request: it is answered, or the client does not want the answer.
+    /// Frees the place of a request that was answered or cancelled.
     fn end_request(&self, id: &RequestId) {
         let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = ids.get_mut(id) else { return };
@@ -107,7 +109,7 @@ impl OpenRequests {
     }
 }
 
-/// The answer to a request without a place. A ping needs no place.
+/// The answer to a request that got no place. A ping needs none and is answered at once.
 fn without_place(request: &ClientRequest, id: RequestId) -> ServerJsonRpcMessage {
     match request {
         ClientRequest::PingRequest(_) => JsonRpcMessage::response(ServerResult::empty(()), id),
@@ -118,6 +120,7 @@ fn without_place(request: &ClientRequest, id: RequestId) -> ServerJsonRpcMessage
 impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
     type Error = T::Error;
 
+    /// Sends a message; if it answers a request, frees that request's place after it was sent.
     fn send(
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
@@ -143,15 +146,15 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
                 telling.await;
                 self.telling = None;
             }
-            // If this future is dropped before a message, the place is freed.
+            // If this future is dropped before a message arrives, the place is freed.
             let mut place = self.open.places.try_acquire().ok();
             if place.is_none() {
-                // While all open requests wait, messages that could end a wait have to be read: a person's
-                // answers, and cancellations.
+                // While all open requests wait for someone, the messages that could end a wait must
+                // still be read: a person's answers, and cancellations.
                 let full = *self.full.get_or_insert_with(Instant::now);
                 place = tokio::select! {
                     biased;
-                    // The semaphore is never closed.
+                    // The semaphore is never closed, so this is no error in practice.
                     place = self.open.places.acquire() => Some(place.ok()?),
                     () = self.waits.waiting_after(full + HELD_UP) => None,
                 };
@@ -169,7 +172,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
                 (JsonRpcMessage::Request(request), None) => {
                     let answer = without_place(&request.request, request.id.clone());
                     let telling = self.inner.send(answer);
-                    // An error: the client has disconnected, which the next read reports.
+                    // An error means that the client has disconnected, which the next read reports.
                     self.telling = Some(Box::pin(async move { drop(telling.await) }));
                     continue;
                 }

@@ -1,15 +1,15 @@
-//! Rewrites messages that the protocol's own parser leaves without an answer, into messages that the parser
+//! Rewrites messages that the library's parser would leave without an answer into messages that it
 //! accepts.
 
 use serde_json::{Value, json};
 
-/// Wraps parameters that are no object in an object. Such a request is then refused like any other with wrong
-/// parameters: with `-32602` and the id of the request. `None` = no rewrite is needed.
+/// Wraps parameters that are no JSON object in one. The library then refuses the request like any other
+/// with wrong parameters, with `-32602` and the request's id. `None` if no rewriting is needed.
 pub(super) fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     let key = b"\"params\"";
     let behind = text.windows(key.len()).position(|part| part == key)?.checked_add(key.len())?;
     let value = text.get(behind..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-    // Nearly all are objects, and are not read twice.
+    // Nearly all parameters are objects, so the text is not parsed for them.
     if value.starts_with(b"{") {
         return None;
     }
@@ -17,8 +17,8 @@ pub(super) fn with_object(text: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&mend_params(message)).ok()
 }
 
-/// Splits a batch, which revision 2025-03-26 has, into lines with one message each, which are answered one by
-/// one.
+/// Splits a batch, which protocol revision 2025-03-26 allows, into one line for each message; each is
+/// answered separately.
 pub(super) fn split_batch(line: &[u8]) -> Option<Vec<u8>> {
     let mut lines = if line.trim_ascii_start().starts_with(b"[") {
         let batch: Vec<Value> = serde_json::from_slice(line).ok()?;

@@ -1,4 +1,4 @@
-//! Answers the messages of clients.
+//! Answers the messages of MCP clients.
 #![expect(deprecated, reason = "clients of 2025-11-25 ask for a level of the log")]
 
 use std::sync::Arc;
@@ -21,38 +21,38 @@ use super::logs::LogForwarder;
 use super::watch::{self, WatchedResources};
 use super::{agents, calls, prompts, resources, tasks};
 
-/// How long a client may reuse a list.
+/// The milliseconds for which a client may reuse a list.
 const LIST_TTL_MS: u64 = 1_000;
 
-/// The description of this server for a model.
+/// The text in which this server describes itself to a model.
 const INSTRUCTIONS: &str = "Tools run in a WebAssembly sandbox that sees a workspace as /workspace \
 and nothing else of this machine. What they write there goes to an overlay: the person at this machine \
 looks at it and applies it. Tools whose names begin with agent_ hand a whole task to an agent.";
 
-/// The search for the client of a message.
+/// Finds the client that sent a message.
 #[async_trait]
 pub(super) trait ClientLookup: Send + Sync + 'static {
-    /// Begins a session of the protocol through this handler; returns its client.
+    /// Begins an MCP session of this handler; returns its client.
     async fn begin_session(
         &self,
         info: &InitializeRequestParams,
         cx: &RequestContext<RoleServer>,
     ) -> Result<Arc<ProtocolClient>, ErrorData>;
 
-    /// The client of a message outside such a session.
+    /// Returns the client of a message outside of sessions.
     async fn for_message(
         &self,
         cx: &RequestContext<RoleServer>,
     ) -> Result<Arc<ProtocolClient>, ErrorData>;
 
-    /// Returns whether a message may come from this client.
+    /// Returns whether this client may have sent a message, by the message's key.
     fn may_be(&self, client: &ProtocolClient, cx: &RequestContext<RoleServer>) -> bool;
 }
 
-/// Belljar's answers in one session of the protocol, or to one message outside of sessions.
+/// belljar's answers in one MCP session, or to one message outside of sessions.
 pub struct McpHandler {
     clients: Arc<dyn ClientLookup>,
-    /// The client of the session.
+    /// The client that began the session.
     client: tokio::sync::OnceCell<Arc<ProtocolClient>>,
     logs: LogForwarder,
     watched: WatchedResources,
@@ -64,7 +64,7 @@ impl McpHandler {
         Self { clients, client, logs: LogForwarder::new(), watched: WatchedResources::default() }
     }
 
-    /// INV-296: returns the client that began the session; another caller who knows the session's id is
+    /// INV-296: returns the client that began the session. Another caller who knows the session's id is
     /// refused.
     async fn find_client(
         &self,
@@ -78,7 +78,7 @@ impl McpHandler {
     }
 }
 
-/// The supported methods, to distinguish wrong parameters from an unknown method.
+/// The supported methods, to tell wrong parameters of a known method from an unknown method.
 const METHODS: [&str; 17] = [
     "initialize",
     "server/discover",
@@ -122,7 +122,7 @@ impl ServerHandler for McpHandler {
         cx.peer.set_peer_info(request.clone());
         let answer = self.negotiate_initialize(&request)?;
         let client = self.clients.begin_session(&request, &cx).await?;
-        // A client that begins twice keeps its identity.
+        // A client that sends `initialize` twice keeps its identity.
         let _ = self.client.set(client);
         Ok(answer)
     }
@@ -150,6 +150,7 @@ impl ServerHandler for McpHandler {
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
 
+    /// Calls an agent or a tool, and after a tool's call notifies the client of changed resources.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -267,8 +268,8 @@ impl ServerHandler for McpHandler {
         Some(watch::accepted_filter(requested))
     }
 
-    /// A request that the library could not parse: a known method with invalid parameters, or an unknown
-    /// method.
+    /// Refuses a request that the library could not parse: a known method with wrong parameters, or an
+    /// unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

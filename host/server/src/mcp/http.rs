@@ -1,4 +1,4 @@
-//! The door on HTTP: `/mcp`, with the same checks of names, keys and rates as every other route.
+//! The HTTP route `/mcp`, with the same checks of names, keys and rates as every other route.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,17 +21,18 @@ use crate::http::outward::PlaceHider;
 use crate::http::problem::Problem;
 use crate::http::respond;
 
-/// The header with the revision that a session negotiated, in every request but the first.
+/// The header with the protocol revision of a session, which every request except the first contains.
 const VERSION: &str = "mcp-protocol-version";
 
-/// The first revision with a priming event. Revisions are dates, so they sort as text.
+/// The first revision in which a client accepts an event without data. Revisions are dates, so they can
+/// be compared as text.
 const FIRST_PRIMED: &str = "2025-11-25";
 
-/// `POST`, `GET` and `DELETE /mcp`.
+/// `POST`, `GET` and `DELETE /mcp`: answers a message, opens a stream, or ends a session.
 pub(crate) async fn answer_request(ctx: HandlerContext, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let primed = takes_priming(&parts.headers);
-    // INV-115: the body's bytes are held like every body's, before the protocol gets them.
+    // INV-115: the body's bytes count as held before the library gets them.
     let body = match parts.method {
         Method::POST => {
             let mut read = Request::new(body);
@@ -72,16 +73,17 @@ pub(crate) async fn answer_request(ctx: HandlerContext, request: Request) -> Res
         .map(|body| Body::new(HiddenBody { body, outward, line: BytesMut::new(), over, primed }))
 }
 
-/// Returns whether a client accepts an event with an empty `data` line. The library sends this event before
-/// every answer so that a lost stream can be resumed. Revision 2025-11-25 introduced the event; clients of
-/// earlier revisions parse the data as JSON and disconnect. A request without a version is of an earlier
-/// revision, or begins a session.
+/// Returns whether a client accepts an event with an empty `data` line. The library sends such an event
+/// before every answer, so that a lost stream can be resumed. Revision 2025-11-25 introduced it;
+/// clients of earlier revisions parse the data as JSON and disconnect. A request without the version
+/// header is of an earlier revision, or begins a session.
 fn takes_priming(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= FIRST_PRIMED)
 }
 
-/// INV-297: ends when the caller is no longer admitted, or is dropped with the response body.
+/// INV-297: a future that ends when the caller's key is no longer valid; it is dropped with the
+/// response body.
 fn while_admitted(ctx: HandlerContext) -> EarlyEnd {
     let (over, dropped) = (CancellationToken::new(), CancellationToken::new());
     let (ends, gone) = (over.clone(), dropped.clone());
@@ -99,17 +101,17 @@ fn while_admitted(ctx: HandlerContext) -> EarlyEnd {
     EarlyEnd { over: Box::pin(over.cancelled_owned()), _dropped: dropped.drop_guard() }
 }
 
-/// The early end of a body.
+/// Ends a response body early.
 struct EarlyEnd {
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _dropped: DropGuard,
 }
 
-/// A body with masked host paths, like every answer of this server (INV-93).
+/// A body in which paths of the host are masked, as in every answer of this server (INV-93).
 struct HiddenBody {
     body: BoxBody<Bytes, Infallible>,
     outward: Arc<PlaceHider>,
-    /// The received part of an unfinished line.
+    /// The part of a line that has arrived so far.
     line: BytesMut,
     over: EarlyEnd,
     /// True if the client accepts an event with empty data.
@@ -120,7 +122,7 @@ impl HiddenBody {
     fn hide_lines(&self, text: &[u8]) -> Vec<u8> {
         let mut said = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            // Readers skip an event without data, and its id still counts.
+            // Clients skip an event without data but keep its id, so the line can be left out.
             if !self.primed && line.trim_ascii_end() == b"data:" {
                 continue;
             }
@@ -148,6 +150,7 @@ impl http_body::Body for HiddenBody {
     type Data = Bytes;
     type Error = Infallible;
 
+    /// Masks and passes on whole lines as they arrive, and at the end the rest.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,5 +1,5 @@
-//! Log lines of tools, for a client that requested log lines: permanently in older revisions, for one request
-//! in the newer one.
+//! Passes log lines of tools to a client that requested them: for the whole session in older revisions
+//! of MCP, for one request in the newest.
 #![expect(deprecated, reason = "clients of 2025-11-25 have it so")]
 
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,10 +11,10 @@ use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
 use rmcp::service::RequestContext;
 use serde_json::json;
 
-/// No level was requested: no line is sent.
+/// The level of a client that requested no log lines.
 const SILENT: u8 = u8::MAX;
 
-/// The level that a client asked for.
+/// The lowest level of log lines that the client requested.
 pub(super) struct LogForwarder(AtomicU8);
 
 impl LogForwarder {
@@ -26,7 +26,7 @@ impl LogForwarder {
         self.0.store(level_rank(level), Ordering::Relaxed);
     }
 
-    /// Sends the lines of a call that has ended.
+    /// Sends the log lines of a finished call to the client.
     pub(super) async fn send_lines(&self, cx: &RequestContext<RoleServer>, done: &DirectDone) {
         let least = cx.meta.log_level().map(level_rank).unwrap_or(self.0.load(Ordering::Relaxed));
         for (tool, level, text) in done.result.receipts.iter().flat_map(lines_of) {
@@ -53,7 +53,7 @@ fn lines_of(receipt: &CallReceipt) -> impl Iterator<Item = (String, LoggingLevel
     })
 }
 
-/// The rank of a level: a higher rank is graver.
+/// The rank of a level: a higher rank is more severe.
 fn level_rank(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

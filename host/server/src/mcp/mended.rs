@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use super::forms;
 use super::stdio::MAX_LINE;
 
-/// Bytes that are read at once.
+/// The bytes of one read.
 const STEP: usize = 8 << 10;
 
 /// A reader that rewrites the lines of another reader, as the module describes.
@@ -21,10 +21,10 @@ pub(super) struct MendedReader<R> {
     inner: R,
     mender: JsonMender,
     wholes: IntegerNormalizer,
-    /// The rewritten beginning of an unfinished line. A line longer than the largest message is passed on as
-    /// it is.
+    /// The rewritten beginning of a line that is not complete yet. A line longer than the largest
+    /// message is passed on unchanged.
     line: Vec<u8>,
-    /// Mended, and not handed over before `at`.
+    /// Rewritten bytes that the caller has not read yet, from the index `at` on.
     ready: Vec<u8>,
     at: usize,
     ended: bool,
@@ -37,7 +37,7 @@ impl<R> MendedReader<R> {
         Self { inner, mender, wholes, line, ready, at: 0, ended: false }
     }
 
-    /// Hands over the lines that are whole; at the end of all, the rest.
+    /// Makes the complete lines readable for the caller, and at the input's end the rest.
     fn hand_over(&mut self, text: &[u8]) {
         for part in text.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
@@ -53,6 +53,8 @@ impl<R> MendedReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for MendedReader<R> {
+    /// Passes on rewritten bytes; when none are left, reads a step from the inner reader and rewrites
+    /// it.
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

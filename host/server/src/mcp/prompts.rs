@@ -1,4 +1,4 @@
-//! Prompts: the skills, for the person behind the client.
+//! MCP prompts: the operator's skills, which the person who uses the client can insert.
 
 use std::sync::Arc;
 
@@ -12,20 +12,21 @@ use rmcp::model::{
 
 use super::client::ProtocolClient;
 
-/// Most prompts in a list.
+/// The most prompts in a list.
 const MAX_LISTED: usize = 500;
 
-/// Characters of a description.
+/// The most characters of a skill's description in a list.
 const MAX_DESCRIPTION: usize = 500;
 
-/// Most bytes of the person's text for a skill.
+/// The most bytes of the text that the person adds to a skill.
 const MAX_TASK: usize = 1 << 20;
 
-/// The skills.
+/// Lists the skills as prompts.
 pub(super) async fn list_prompts(client: &ProtocolClient) -> Vec<Prompt> {
     let host = client.service.current_host();
     let library = Arc::clone(&host.skills);
-    // Run on a thread, because directories are read. On an error the skills do not change.
+    // Runs on a thread for blocking work, because it reads directories. On an error the list of skills stays
+    // as it was.
     let _ = client.service.look_up(move |stop| library.refresh_until(stop)).await;
     let catalog = host.skills.catalog();
     let skills = skills::offered_skills(catalog.entries(), SkillCaller::Person).take(MAX_LISTED);
@@ -43,7 +44,7 @@ pub(super) async fn list_prompts(client: &ProtocolClient) -> Vec<Prompt> {
         .collect()
 }
 
-/// A skill in its frame, followed by the task.
+/// A skill in its frame, followed by the person's text.
 pub(super) fn get_prompt(
     client: &ProtocolClient,
     request: &GetPromptRequestParams,

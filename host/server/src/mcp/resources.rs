@@ -1,4 +1,4 @@
-//! Resources: files that agents and tools handed over, receipts, and changes as patches.
+//! MCP resources: files that agents and tools handed over, receipts, and changes as patches.
 
 use std::io::{self, Write};
 
@@ -11,13 +11,13 @@ use super::client::{MCP_IDENTITY, ProtocolClient, refusal_error};
 use super::uri::{self, ResourceName};
 use super::{content, uri::parse_uri};
 
-/// Most bytes of a patch.
+/// The most bytes of a patch.
 const MAX_PATCH: usize = 2 << 20;
 
-/// Most receipts in one answer: the newest.
+/// The most receipts in one answer; the newest are kept.
 const MAX_RECEIPTS: u32 = 200;
 
-/// The resources of the client's own session.
+/// Lists the resources of the client's own session.
 pub(super) async fn list_resources(client: &ProtocolClient) -> Result<Vec<Resource>, ErrorData> {
     let direct = client.direct_session().await.map_err(|error| refusal_error(&error))?;
     direct.wait_until_stored().await;
@@ -39,7 +39,8 @@ pub(super) async fn list_resources(client: &ProtocolClient) -> Result<Vec<Resour
     Ok(all)
 }
 
-/// The forms of names, for sessions of agents that were called.
+/// Patterns of the URIs of resources in other sessions, for example in a session of an agent that the client
+/// called.
 pub(super) fn resource_templates() -> Vec<ResourceTemplate> {
     let of =
         |form: &str, name: &str| ResourceTemplate::new(format!("belljar://sessions/{form}"), name);
@@ -50,8 +51,8 @@ pub(super) fn resource_templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Reads a resource. INV-295: only the caller's own tenant's; another tenant's and a missing one return the
-/// same error.
+/// Reads a resource by its URI. INV-295: only a resource of the caller's own tenant; a resource of another
+/// tenant and a missing one return the same error.
 pub(super) async fn read_resource(
     client: &ProtocolClient,
     uri: String,
@@ -94,8 +95,8 @@ pub(super) async fn read_resource(
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Returns whether a caller may read a session of its tenant. INV-349: the files, receipts and changes of a
-/// client's own session, for example outputs of its calls, are only for the key that began the session.
+/// Returns whether a caller may read a session of its tenant. INV-349: a client's own session, with its
+/// files, receipts and changes, is only for the key that began it.
 async fn may_read(client: &ProtocolClient, session: &str) -> bool {
     let Ok(stored) = client.service.store().read_session(session).await else { return false };
     if stored.agent != format!("home/{MCP_IDENTITY}") {
@@ -105,7 +106,7 @@ async fn may_read(client: &ProtocolClient, session: &str) -> bool {
     began.is_ok_and(|actor| actor.as_deref() == Some(&*client.actor))
 }
 
-/// All changes of a session as one patch, cut at a bound.
+/// All changes of a session as one patch of at most [`MAX_PATCH`] bytes.
 fn session_patch(look: &SessionLook) -> Result<String, ReviewError> {
     let mut text = PatchWriter(Vec::new());
     for place in look.list_changes()? {
@@ -118,14 +119,14 @@ fn session_patch(look: &SessionLook) -> Result<String, ReviewError> {
     Ok(String::from_utf8_lossy(&text.0).into_owned())
 }
 
-/// A buffer with a bound.
+/// A buffer of at most [`MAX_PATCH`] bytes.
 struct PatchWriter(Vec<u8>);
 
 impl Write for PatchWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = MAX_PATCH.saturating_sub(self.0.len()).min(bytes.len());
         self.0.extend(bytes.iter().take(room));
-        // Zero bytes written is an error for `write_all`.
+        // When the buffer is full this returns 0, which `write_all` reports as an error.
         Ok(room)
     }
 

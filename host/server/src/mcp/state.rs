@@ -1,5 +1,6 @@
-//! `requestState`: a text that a client gets when a person has to be asked first, and brings back with the
-//! answer. INV-292: signed, bound to tenant, key, session and request, valid for a quarter of an hour, once.
+//! `requestState`: a text that a client gets when a person must decide first, and sends back with the
+//! person's answer. INV-292: the text is signed, bound to tenant, key, session and request, valid for a
+//! quarter of an hour, and only once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,34 +10,34 @@ use rmcp::ErrorData;
 use rmcp::model::{RequestStateCodec, SealOptions};
 use serde::{Deserialize, Serialize};
 
-/// How long a state is valid while a person answers.
+/// The time for which a state is valid, while a person answers.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// Most unexpired used states of a tenant. INV-391: a tenant at this bound waits until a state expires, and no
-/// other tenant waits.
+/// The most used states remembered for a tenant until they expire. INV-391: a tenant at this limit must wait
+/// until a state expires, and no other tenant waits.
 const MAX_USED: usize = 16_384;
 
-/// The used states, each until it expires.
+/// Used states, each with the time at which it expires.
 type Used = HashMap<String, Instant>;
 
-/// The states of a process.
+/// Makes and checks the states of a process.
 pub(crate) struct SealedStates {
     codec: RequestStateCodec,
-    /// The used states by tenant.
+    /// The used states of each tenant.
     used: Mutex<HashMap<String, Used>>,
-    /// The life of a state.
+    /// The time for which a state is valid.
     lasts: Duration,
-    /// The bound of used states; see [`MAX_USED`].
+    /// The most used states of a tenant; see [`MAX_USED`].
     most: usize,
 }
 
-/// The subject of a state.
+/// What a state is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub(crate) enum StateSubject {
-    /// A call of a tool, made once a person allows it.
+    /// A call of a tool, made after a person has allowed it.
     Call,
-    /// A question of a turn, which waits for the answer.
+    /// A question of a running turn, which waits for the answer.
     Question { session: String, message: String, question: u64 },
 }
 
@@ -48,7 +49,8 @@ struct SealedState {
 }
 
 impl SealedStates {
-    /// States with a new key, which ends with the process.
+    /// Creates a maker of states with a random signing key, which is never stored: after a restart no earlier
+    /// state is valid.
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         Self::that_last(LASTS)
     }
@@ -56,12 +58,12 @@ impl SealedStates {
     fn that_last(lasts: Duration) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;
-        // The codec requires thirty-two bytes.
+        // The codec requires a key of at least 32 bytes, which this key has.
         let codec = RequestStateCodec::new_unchecked(key.to_vec());
         Ok(Self { codec, used: Mutex::default(), lasts, most: MAX_USED })
     }
 
-    /// Makes a state for the sender of this request.
+    /// Makes a state that is valid only together with `bound`: the text of the request and its sender.
     pub(crate) fn seal_state(&self, about: StateSubject, bound: &str) -> Result<String, ErrorData> {
         let mut nonce = [0_u8; 16];
         let failed = || ErrorData::internal_error("the server failed; its log says why", None);
@@ -72,7 +74,7 @@ impl SealedStates {
         sealed.map_err(|_| failed())
     }
 
-    /// Accepts and uses up a state that a client of this tenant returns.
+    /// Checks a state that a client of this tenant sent, and marks it as used.
     pub(crate) fn open_state(
         &self,
         state: &str,
@@ -85,7 +87,7 @@ impl SealedStates {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if !used.contains_key(tenant) {
-            // Expired states of all tenants are removed before a further tenant is added.
+            // Before a new tenant is added, expired states of all tenants are removed.
             used.retain(|_, of| {
                 of.retain(|_, until| *until > now);
                 !of.is_empty()
@@ -103,7 +105,7 @@ impl SealedStates {
     }
 }
 
-/// The text to which a state is bound: the request with its sender.
+/// The text that a state is bound to: the client, the tool and the arguments of its call.
 pub(crate) fn bound_to(client: &str, tool: &str, arguments: &str) -> String {
     format!("{client}\n{tool}\n{arguments}")
 }
@@ -138,7 +140,7 @@ mod tests {
         assert!(states.open_state(&state, &bound, RED).is_err(), "a second time");
     }
 
-    /// INV-391.
+    /// INV-391: a tenant at its limit of used states does not affect others.
     #[test]
     fn a_tenant_that_brings_many_states_back_takes_none_of_its_neighbours() {
         let states = SealedStates { most: 3, ..SealedStates::new().unwrap() };
@@ -157,7 +159,7 @@ mod tests {
         assert!(states.open_state(&state, &bound, RED).is_err(), "one more than a tenant has");
         of("blue/key:a", "blue").unwrap();
         assert!(of("red/key:a", RED).is_err());
-        // Behind their time there is room again.
+        // After the used states have expired there is room again.
         for until in states.used.lock().unwrap().values_mut().flat_map(Used::values_mut) {
             *until = Instant::now();
         }

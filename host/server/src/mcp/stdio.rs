@@ -1,4 +1,4 @@
-//! The door on the standard streams: a single client for the process.
+//! MCP over the standard streams, for the only client of the process.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use super::handler::{ClientLookup, McpHandler};
 use super::mended::MendedReader;
 use super::state::SealedStates;
 
-/// Most bytes of a message: two bodies of the largest size over HTTP.
+/// The most bytes of a message: twice the largest body over HTTP.
 pub(super) const MAX_LINE: usize = 8 << 20;
 
-/// The single client's name in the audit log.
+/// The client's name in the audit log.
 const LOCAL: &str = "local";
 
-/// Characters of a client's name.
+/// The most characters of the name that a client states.
 const MAX_NAME: usize = 100;
 
 /// The reason why the streams could not be served.
@@ -32,21 +32,20 @@ pub enum StdioError {
     /// The system returned no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
-    /// The first message was not of the protocol.
+    /// The client's first message was not an MCP message.
     #[error("the client did not begin as the protocol says: {0}")]
     Begin(String),
-    /// A bug.
+    /// The connection ended because of a bug.
     #[error("the connection ended early: {0}")]
     Ended(String),
 }
 
 /// Serves the client at the standard streams, until the client closes them or `stop` is cancelled. On return,
-/// no tool runs, and all effects are stored. Turns that the client began belong to the service, which has its
-/// own shutdown.
+/// no tool runs, and all effects are stored. Turns that the client began belong to the service, which shuts
+/// down separately.
 ///
 /// # Errors
-///
-/// When the peer does not speak the protocol.
+/// When the client does not speak MCP.
 pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<(), StdioError> {
     let (read, write) = stdio_pipes();
     let states = Arc::new(SealedStates::new().map_err(StdioError::Random)?);
@@ -63,7 +62,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
         Ok(running) => {
             running.waiting().await.map_err(|error| StdioError::Ended(error.to_string()))
         }
-        // A client that left before its first message is no error.
+        // A client that closes the streams before its first message is no error.
         Err(_) if stop.is_cancelled() => Ok(QuitReason::Cancelled),
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(QuitReason::Closed),
         Err(error) => Err(StdioError::Begin(error.to_string())),
@@ -77,7 +76,7 @@ pub async fn serve_stdio(service: Service, stop: CancellationToken) -> Result<()
     }
 }
 
-/// The only client.
+/// The lookup that returns the only client for every message.
 struct StdioClient {
     service: Service,
     states: Arc<SealedStates>,

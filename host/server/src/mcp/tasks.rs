@@ -1,5 +1,5 @@
-//! The tasks extension: a turn of an agent is a task, and its id is the turn's. The state is in the store, so
-//! it outlives client and host.
+//! MCP tasks: a turn of an agent is a task, and the turn's id is the task's. The state is in the store, so it
+//! outlives client and host.
 
 use belljar_session::{StoredTurnOf, is_at_work};
 use belljar_store::MessageStatus;
@@ -15,10 +15,10 @@ use super::agents::{answer_question, find_task, key_of, turn_result};
 use super::ask;
 use super::client::{ProtocolClient, refusal_error};
 
-/// The interval in which a client should poll.
+/// The milliseconds after which a client should ask again for a task's state.
 const POLL_MS: u64 = 500;
 
-/// A turn as a task that runs.
+/// A running turn as a task.
 pub(super) fn running_task(stored: &StoredTurnOf) -> Task {
     let outcome = &stored.turn.state.outcome;
     let running = stored.turn.state.status == MessageStatus::InFlight;
@@ -29,7 +29,7 @@ pub(super) fn running_task(stored: &StoredTurnOf) -> Task {
         .with_poll_interval_ms(POLL_MS)
 }
 
-/// The state of a task. A task whose host died is resumed by the first query.
+/// The state of a task. If the host stopped during the turn, the first query resumes it.
 pub(super) async fn get_task(
     client: &ProtocolClient,
     id: &str,
@@ -55,7 +55,7 @@ pub(super) async fn get_task(
     Ok(GetTaskResult::new(DetailedTask::new(running_task(&turn), payload)))
 }
 
-/// Passes on the person's answers to a task's questions.
+/// Passes the person's answers, which the client sends, to the questions of a task.
 pub(super) async fn update_task(
     client: &ProtocolClient,
     id: &str,
@@ -74,7 +74,7 @@ pub(super) async fn update_task(
     Ok(())
 }
 
-/// Stops a task.
+/// Cancels the turn of a task.
 pub(super) async fn cancel_task(client: &ProtocolClient, id: &str) -> Result<(), ErrorData> {
     let turn = find_task(client, id).await?;
     if turn.turn.state.status != MessageStatus::InFlight {
@@ -99,7 +99,7 @@ fn asked_payload(client: &ProtocolClient, turn: &StoredTurnOf) -> TaskPayload {
     TaskPayload::InputRequired { input_requests }
 }
 
-/// Resumes a turn whose process has died, unless resumed already.
+/// Resumes a turn that was interrupted by the end of its host, unless it runs again already.
 async fn resume_turn(client: &ProtocolClient, turn: &StoredTurnOf) {
     let session = &turn.turn.state.session.id;
     let runs = client.service.running_turns().iter().any(|running| running.session == *session);

@@ -1,8 +1,8 @@
-//! The URIs of readable resources.
+//! The URIs of MCP resources.
 
 use crate::http::ids::is_id;
 
-/// The thing that a name is of.
+/// What a URI names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ResourceName {
     /// A file of a session.
@@ -27,7 +27,7 @@ pub(super) fn changes_uri(session: &str) -> String {
     format!("{SCHEME}{session}/changes")
 }
 
-/// Parses a URI; `None` = unknown.
+/// Parses a URI; `None` if it is not of this server.
 pub(super) fn parse_uri(uri: &str) -> Option<ResourceName> {
     let mut parts = uri.strip_prefix(SCHEME)?.split('/');
     let session = parts.next().filter(|id| is_id(id))?.to_owned();

@@ -1,5 +1,5 @@
-//! Subscriptions: notifies a client about changes to its own session's resources. INV-295: never about
-//! another session's, even of the same tenant.
+//! Subscriptions to resources: notifies a client about changes in its own session. INV-295: never about
+//! another session's resources, even of the same tenant.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::client::{ProtocolClient, refusal_error};
 use super::uri::{self, ResourceName};
 
-/// How often each resource of a session was changed.
+/// How often each resource of a session has changed so far.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResourceVersions {
     receipts: u64,
@@ -21,12 +21,12 @@ pub(crate) struct ResourceVersions {
     files: u64,
 }
 
-/// The versions of the resources in a client's session, for subscriptions.
+/// Publishes the present [`ResourceVersions`] of a client's session.
 #[derive(Default)]
 pub(crate) struct ResourceChanges(watch::Sender<ResourceVersions>);
 
 impl ResourceChanges {
-    /// Notes the resources that a call has changed.
+    /// Counts the resources that a finished call has changed.
     pub(super) fn note_call(&self, done: &DirectDone) {
         let wrote = |versions: &mut ResourceVersions| {
             let receipts = &done.result.receipts;
@@ -43,7 +43,7 @@ impl ResourceChanges {
     }
 }
 
-/// The resources that a session of the older revision has subscribed to.
+/// The URIs that a client subscribed to in a session of an older revision.
 #[derive(Default)]
 pub(super) struct WatchedResources(Mutex<BTreeSet<String>>);
 
@@ -62,7 +62,7 @@ impl WatchedResources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 
-    /// Notifies the client about the resources that changed since `before`.
+    /// Notifies the client about each subscribed resource that changed since `before`.
     pub(super) async fn notify_changes(
         &self,
         client: &ProtocolClient,
@@ -73,13 +73,13 @@ impl WatchedResources {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for uri in watched.into_iter().filter(|uri| has_changed(uri, before, now)) {
             let updated = ResourceUpdatedNotificationParam::new(uri);
-            // An error: the client has disconnected, and its session ends.
+            // An error means that the client has disconnected, and its session ends.
             let _ = cx.peer.notify_resource_updated(updated).await;
         }
     }
 }
 
-/// The part of a request that can be had.
+/// The part of a requested subscription that this server can fulfil.
 pub(super) fn accepted_filter(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = SubscriptionFilter::new();
     accepted.resources_list_changed = requested.resources_list_changed;
@@ -87,7 +87,7 @@ pub(super) fn accepted_filter(requested: &SubscriptionFilter) -> SubscriptionFil
     accepted
 }
 
-/// Notifies a client of the newer revision about changes, until the client disconnects.
+/// Notifies a client of the newest revision about changes, until the client disconnects.
 pub(super) async fn notify_until_end(
     client: &ProtocolClient,
     cx: &SubscriptionContext,
@@ -98,7 +98,7 @@ pub(super) async fn notify_until_end(
         check_own_resource(client, uri).await?;
     }
     let mut versions = client.touched.0.subscribe();
-    // Calls that ended after the confirmation of listening are included.
+    // Compared with zero, so that calls that ended before this point are reported too.
     let mut before = ResourceVersions::default();
     loop {
         let now = *versions.borrow_and_update();
@@ -108,7 +108,7 @@ pub(super) async fn notify_until_end(
             }
         }
         if now.files != before.files {
-            // An error: the client did not subscribe to this.
+            // An error means that the client did not subscribe to this list.
             let _ = cx.sink().notify_resource_list_changed().await;
         }
         before = now;
@@ -127,7 +127,7 @@ fn has_changed(uri: &str, before: ResourceVersions, now: ResourceVersions) -> bo
     }
 }
 
-/// Checks that a resource is the session's own, and can change.
+/// Checks that a resource belongs to the client's own session, and that it can change.
 async fn check_own_resource(client: &ProtocolClient, uri: &str) -> Result<(), ErrorData> {
     let none = || ErrorData::resource_not_found("there is no such resource to watch", None);
     let (ResourceName::Receipts { session } | ResourceName::Changes { session }) =

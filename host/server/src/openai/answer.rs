@@ -1,4 +1,4 @@
-//! The answer of a chat completion.
+//! The JSON answer of a chat completion.
 
 use belljar_agent::Usage;
 use belljar_store::MessageStatus;
@@ -77,6 +77,7 @@ impl CompletionUsage {
 }
 
 impl Completion {
+    /// The answer for a turn that has ended: its text, its calls of the caller's tools, and its usage.
     pub(crate) fn from_finished(finished: &FinishedTurn, model: &str) -> Self {
         let text = finished.joined_text();
         let calls = finished.calls.iter().enumerate();
@@ -106,7 +107,7 @@ impl Completion {
     }
 }
 
-/// The reason why an answer ends.
+/// The value of `finish_reason` for a turn: `tool_calls`, `length` or `stop`.
 pub(crate) fn finish_reason(finished: &FinishedTurn) -> &'static str {
     match finished.status {
         _ if !finished.calls.is_empty() => "tool_calls",

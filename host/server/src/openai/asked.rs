@@ -1,4 +1,5 @@
-//! Finds the turn of a request: in a new session, or the next turn of an old session.
+//! Builds the request for a turn from a request of OpenAI's API: in a new session, or as the next turn of a
+//! stored one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,9 +13,9 @@ use crate::openai::entries::{SortedEntries, no_call, no_result};
 use crate::openai::ids;
 use crate::openai::params::invalid_value;
 
-/// The turn of a request without a previous response: the request contains the conversation. The results at
-/// its end may answer the open calls of a stored session with the same agent. The turn is then the session's
-/// next, and the agent knows its own earlier work.
+/// The turn for a request without a previous response, which contains the whole conversation. If the tool
+/// results at its end answer the open calls of a stored session with the same agent, the turn is the next one
+/// of that session, so that the agent knows its own earlier work. Otherwise the turn begins a new session.
 pub(crate) async fn turn_from_conversation(
     ctx: &HandlerContext,
     model: &str,
@@ -31,8 +32,8 @@ pub(crate) async fn turn_from_conversation(
     Ok(new_session(ctx, model, task, context, CallerInput { history, images, ..brought }))
 }
 
-/// The last turn of a session that waits for all these results. INV-281: searched in the caller's own tenant
-/// only; another tenant's id is treated like an unknown one.
+/// Finds the last turn of a session that waits for exactly these results. INV-281: searches in the caller's
+/// own tenant only; another tenant's id is treated like an unknown one.
 async fn find_waiting_turn(
     ctx: &HandlerContext,
     model: &str,
@@ -56,14 +57,14 @@ async fn find_waiting_turn(
     Ok(same.then_some(turn))
 }
 
-/// Returns whether a turn belongs to the agent with this name, with its scope or without.
+/// Returns whether a turn belongs to the agent that `model` names, with its scope or without.
 fn is_of_agent(turn: &StoredTurnOf, model: &str) -> bool {
     let agent = turn.turn.state.session.agent.as_str();
     agent == model || agent.rsplit('/').next() == Some(model)
 }
 
-/// The turn after a previous response. INV-282: after a session's last response, the session continues; after
-/// an earlier response, a new session gets the conversation up to that response.
+/// The turn for a request that names a previous response. INV-282: after a session's last response, the
+/// session continues; after an earlier response, a new session gets the conversation up to that response.
 pub(crate) async fn turn_after_response(
     ctx: &HandlerContext,
     model: &str,
@@ -102,6 +103,7 @@ fn answer_in_history(results: Vec<ToolResult>, mut history: Vec<ChatMessage>) ->
     history
 }
 
+/// A request for the turn after `turn`, in the same session.
 fn next_turn(
     ctx: &HandlerContext,
     turn: &StoredTurnOf,
@@ -120,6 +122,7 @@ fn next_turn(
     }
 }
 
+/// A request for a turn in a new session with the agent `model`.
 fn new_session(
     ctx: &HandlerContext,
     model: &str,
@@ -137,7 +140,7 @@ fn new_session(
     }
 }
 
-/// A result for each call at the end of the turn, by the agent's ids.
+/// The caller's results for all open calls at the end of the turn, by the agent's own ids of the calls.
 fn results_of(
     turn: &StoredTurnOf,
     results: &[(String, String)],

@@ -1,4 +1,4 @@
-//! The beginning of a turn over OpenAI's API.
+//! Begins a turn for a request of OpenAI's API.
 
 use std::sync::Arc;
 
@@ -13,32 +13,33 @@ use crate::openai::errors;
 use crate::openai::leaving::AwaitedTurn;
 use crate::openai::left_out::IgnoredParts;
 
-/// The two APIs, by their names in the audit log.
+/// The names of the two APIs in the audit log.
 pub(crate) const CHAT: &str = "chat-completions";
 pub(crate) const RESPONSES: &str = "responses";
 
-/// A turn to be begun.
+/// A parsed request whose turn is to begin.
 pub(crate) struct ToBegin {
     pub(crate) request: TurnRequest,
-    /// The agent, by the caller's name for it.
+    /// The agent, as the caller named it in `model`.
     pub(crate) model: String,
-    /// The wire.
+    /// The API that the request came through, for example [`CHAT`].
     pub(crate) by: &'static str,
-    /// The parts of the request that are left out.
+    /// The parts of the request that are ignored, to be named in the answer.
     pub(crate) left: Arc<IgnoredParts>,
     /// True if the turn continues after its caller has disconnected.
     pub(crate) stays: bool,
 }
 
-/// A turn that has begun.
+/// A turn that has begun for a request.
 pub(crate) struct BegunTurn {
     pub(crate) ctx: HandlerContext,
     pub(crate) turn: RunningTurn,
-    /// The caller.
+    /// The caller who waits for the turn; see [`AwaitedTurn`].
     pub(crate) awaited: AwaitedTurn,
 }
 
-/// Begins a turn, with [`AwaitedTurn`] even if its caller goes away meanwhile.
+/// Begins a turn. A caller who disconnects meanwhile is handled too: [`AwaitedTurn`] then decides about the
+/// turn.
 pub(crate) async fn begin_turn(
     ctx: HandlerContext,
     to_begin: ToBegin,
@@ -69,7 +70,7 @@ pub(crate) async fn begin_turn(
     begun.map_err(|error| Problem::bug(&format!("a turn ended early: {error}")))?
 }
 
-/// The fault of an invalid request: an unknown model first, as at OpenAI.
+/// Chooses the error of an invalid request: an unknown model is reported before `problem`, as OpenAI does.
 pub(crate) async fn first_unknown(ctx: &HandlerContext, model: &str, problem: Problem) -> Problem {
     if problem.kind() != ProblemKind::Invalid {
         return problem;
@@ -80,8 +81,8 @@ pub(crate) async fn first_unknown(ctx: &HandlerContext, model: &str, problem: Pr
     }
 }
 
-/// INV-402: the bytes of the request's compiled schemas are in flight until the turn has ended, even if the
-/// answer was sent before.
+/// INV-402: counts the bytes of the request's compiled schemas as in flight until the turn has ended, even if
+/// the answer was sent before.
 async fn hold_schemas(
     ctx: &HandlerContext,
     request: &TurnRequest,
@@ -96,7 +97,7 @@ async fn hold_schemas(
     Ok(())
 }
 
-/// The problem of an invalid input, named as in the request's API.
+/// The problem of an invalid input, with the parameter's name in the API that the request came through.
 fn unfit_at(unfit: UnfitInput, by: &str, left: &IgnoredParts) -> Problem {
     let at = match unfit.at.as_str() {
         "form" if by == RESPONSES => "text.format.schema".to_owned(),

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`: the messages that are sent are the conversation.
+//! `POST /v1/chat/completions`: a turn whose request contains the whole conversation.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(crate) struct StreamOptions {
     include_usage: bool,
 }
 
-/// `POST /v1/chat/completions`.
+/// `POST /v1/chat/completions`: runs a turn, and answers at its end or with a stream.
 pub(crate) async fn create_completion(
     ctx: HandlerContext,
     request: Request,
@@ -94,7 +94,7 @@ pub(crate) async fn create_completion(
     let JsonBody(body) = JsonBody::<CompletionBody>::from_request(request, &()).await?;
     let (stream, model) = (body.stream.unwrap_or_default(), body.model.clone());
     let usage = body.stream_options.clone().unwrap_or_default().include_usage;
-    // Streamed text cannot be withdrawn.
+    // Text that a stream has sent cannot be withdrawn.
     let stays = if stream { TextRetention::Top } else { TextRetention::Nothing };
     let goes_on = body.store == Some(true);
     let mut left = IgnoredParts::default();
@@ -129,7 +129,7 @@ pub(crate) async fn create_completion(
     Ok(add_turn_headers(&turn, kept, &left, answer))
 }
 
-/// The answer at the end of a turn.
+/// The answer after the end of a turn.
 async fn completion_answer(ctx: &HandlerContext, turn: &RunningTurn, model: &str) -> Response {
     tokio::select! {
         biased;
@@ -151,7 +151,7 @@ async fn completion_answer(ctx: &HandlerContext, turn: &RunningTurn, model: &str
 }
 
 impl CompletionBody {
-    /// The requested turn.
+    /// Parses the messages and parameters into the turn to begin.
     async fn into_turn(
         self,
         ctx: &HandlerContext,

@@ -1,4 +1,4 @@
-//! The stream of a chat completion: chunks, the usage if requested, `[DONE]`.
+//! The stream of a chat completion: chunks, then the usage if requested, then `[DONE]`.
 
 use serde_json::{Value, json};
 
@@ -10,18 +10,19 @@ use crate::openai::ids;
 use crate::openai::live::WireStream;
 use crate::stream::sse::FrameSender;
 
-/// The state of a stream.
+/// The state of one stream.
 pub(crate) struct ChatStream {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) created: i64,
-    /// True if a last chunk has the usage.
+    /// True if the caller requested a last chunk with the usage.
     pub(crate) usage: bool,
-    /// True after a step with text.
+    /// True after a step with text was sent, so that the next one needs a separator.
     pub(crate) said: bool,
 }
 
 impl ChatStream {
+    /// Sends one chunk with the fields that all chunks have.
     async fn send_chunk(&self, frames: &FrameSender, choices: Value, usage: Value) -> bool {
         let mut chunk = json!({
             "id": self.id,
@@ -43,6 +44,7 @@ impl ChatStream {
         self.send_chunk(frames, json!([choice]), Value::Null).await
     }
 
+    /// Sends each call of the caller's tools in two chunks: its name, then its arguments.
     async fn send_calls(&self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
         for (place, call) in finished.calls.iter().enumerate() {
             let id = ids::call_id(&finished.message, place);

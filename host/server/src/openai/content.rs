@@ -1,4 +1,4 @@
-//! The content of an entry: a text, or a list of parts.
+//! The content of a message: a text, or a list of parts.
 
 use belljar_agent::Image;
 use serde_json::Value;
@@ -7,18 +7,19 @@ use crate::http::problem::Problem;
 use crate::openai::left_out::IgnoredParts;
 use crate::openai::params::{invalid_value, unsupported_parameter};
 
-/// The types of parts that are text.
+/// The types of parts that contain text.
 const TEXT: [&str; 5] = ["text", "input_text", "output_text", "refusal", "summary_text"];
 
-/// The texts and the images of a content.
+/// The texts and the images of a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct MessageContent {
-    /// The texts, joined by line feeds.
+    /// The texts of all parts, joined by line feeds.
     pub(crate) text: String,
     pub(crate) images: Vec<Image>,
 }
 
-/// Parses content from a sender who may send images. `at` = the place in the request.
+/// Parses the content of a message that may contain images. `at` is the content's place in the request, for
+/// error texts.
 pub(crate) fn parse_content(content: Option<&Value>, at: &str) -> Result<MessageContent, Problem> {
     let mut images = Vec::new();
     let mut texts = Vec::new();
@@ -41,7 +42,7 @@ pub(crate) fn parse_content(content: Option<&Value>, at: &str) -> Result<Message
     Ok(MessageContent { text: texts.join("\n"), images })
 }
 
-/// The text of a content that may have no images.
+/// Parses the content of a message that may contain no images.
 pub(crate) fn parse_text(content: Option<&Value>, at: &str) -> Result<String, Problem> {
     let content = parse_content(content, at)?;
     if !content.images.is_empty() {
@@ -54,7 +55,7 @@ pub(crate) fn parse_text(content: Option<&Value>, at: &str) -> Result<String, Pr
 }
 
 /// The text of an agent's message, or of the result of a caller's tool. Parts of other kinds, such as an
-/// agent's thoughts, are recorded in `left` and replaced by `instead`.
+/// agent's reasoning, are recorded in `left` and replaced by the text `instead`.
 pub(crate) fn parse_agent_text(
     content: Option<&Value>,
     at: &str,
@@ -76,11 +77,10 @@ pub(crate) fn parse_agent_text(
     Ok(texts.join("\n"))
 }
 
-/// The text for an image or a file in a tool's result, so that the agent knows that the part existed.
+/// The text in place of an image or file in a tool's result, so that the agent knows that there was one.
 pub(crate) const LEFT_OUT: &str = "[a part of this result is no text, and was left out]";
 
-/// Removes the bytes of images from items, because images are stored separately: the name of the image's file
-/// replaces the bytes.
+/// Replaces the bytes of images in items by the name of the file in which the image is stored.
 pub(crate) fn without_bytes(items: &mut [Value]) {
     let lists = items.iter_mut().filter_map(|item| item.get_mut("content")?.as_array_mut());
     for part in lists.flatten() {
@@ -90,7 +90,7 @@ pub(crate) fn without_bytes(items: &mut [Value]) {
     }
 }
 
-/// The address of an image part; `null` if missing.
+/// The value of an image part's address; `None` if it is missing.
 fn image_url(part: &Value) -> Option<&Value> {
     let url = part.get("image_url").unwrap_or(&Value::Null);
     match part.get("type").and_then(Value::as_str)? {
@@ -100,7 +100,7 @@ fn image_url(part: &Value) -> Option<&Value> {
     }
 }
 
-/// INV-287: parses an image inside the request; no address is fetched for a caller.
+/// INV-287: parses an image whose bytes are inside the request. The server fetches no address for a caller.
 fn parse_image(url: &Value, at: &str) -> Result<Image, Problem> {
     let data = "send its bytes as `data:image/png;base64,...`";
     let Some(url) = url.as_str() else {
@@ -132,7 +132,7 @@ fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
         "input_audio" => "audio",
         _ => return Err(invalid_value(at, format!("`{at}` has a type that is not known"))),
     };
-    // INV-287: a part is either served, noted or refused.
+    // INV-287: a part is used, noted as ignored, or refused, but never dropped silently.
     Err(unsupported_parameter(at, format!("{what} are not supported: agents read text and images"))
         .with_hint("put the file into the workspace, and name it"))
 }

@@ -15,36 +15,36 @@ use crate::http::problem::Problem;
 use crate::openai::content::MessageContent;
 use crate::openai::params::invalid_value;
 
-/// One entry of a conversation.
+/// One entry of a conversation, from either API.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ConversationEntry {
-    /// A text of a system or a developer.
+    /// A text with the role `system` or `developer`.
     Context(String),
-    /// Text and images of the user.
+    /// A message of the user.
     User(MessageContent),
     /// A text of the agent, and its calls of the caller's tools.
     Assistant { text: String, calls: Vec<ToolCall> },
-    /// The result of such a call.
+    /// The result of a call of a caller's tool.
     Result { id: String, content: String },
 }
 
-/// The entries of one request, split by their use in a turn.
+/// The entries of one request, sorted by their use in a turn.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct SortedEntries {
-    /// The texts of systems and developers.
+    /// The texts with the role `system` or `developer`.
     pub(crate) context: Option<String>,
     /// The conversation before the results and the task.
     pub(crate) history: Vec<ChatMessage>,
-    /// The results at the end, by the ids of their calls.
+    /// The results at the end of the conversation, each with the id of its call.
     pub(crate) results: Vec<(String, String)>,
     /// The task; empty if there are only results or images.
     pub(crate) task: String,
-    /// Images beside the task.
+    /// The images that belong to the task.
     pub(crate) images: Vec<Image>,
 }
 
-/// Splits a request's entries into context, history, results, and task with images; `param` = the entries'
-/// field in the request, for errors, for example `messages`.
+/// Splits a request's entries into context, history, results, and the task with its images. `param` is the
+/// name of the entries' field in the request, for error texts, for example `messages`.
 pub(crate) fn sort_entries(
     entries: Vec<ConversationEntry>,
     param: &str,
@@ -84,7 +84,7 @@ pub(crate) fn sort_entries(
     if let Some(ChatMessage::Assistant { calls, .. }) = history.last()
         && !calls.is_empty()
     {
-        // Checked in any case.
+        // The results must match the calls even when no stored turn waits for them.
         pair_results(calls, results.clone(), param)?;
     }
     let context = Some(context.join("\n\n")).filter(|text| !text.trim().is_empty());
@@ -92,7 +92,7 @@ pub(crate) fn sort_entries(
 }
 
 impl SortedEntries {
-    /// Moves the results at the end into the history, so that the history is complete before the task.
+    /// Moves the results at the end into the history, because no stored turn waits for them.
     pub(crate) fn close_results(mut self, param: &str) -> Result<Self, Problem> {
         let results = std::mem::take(&mut self.results);
         let calls = match self.history.last() {
@@ -115,7 +115,7 @@ fn into_result_pair(entry: ConversationEntry) -> Option<(String, String)> {
     }
 }
 
-/// Removes and returns the last entries of a kind.
+/// Removes and returns the entries at the end for which `is_kind` is true.
 fn split_end(
     entries: &mut Vec<ConversationEntry>,
     is: impl Fn(&&ConversationEntry) -> bool,
@@ -124,7 +124,8 @@ fn split_end(
     entries.split_off(entries.len() - count)
 }
 
-/// Entries as messages. Every call except for the last entry's is followed by its result.
+/// Converts entries to messages of the history. Every call must be followed by its result, except for calls
+/// of the last entry.
 fn build_history(
     entries: Vec<ConversationEntry>,
     param: &str,
@@ -142,7 +143,7 @@ fn build_history(
                 }
             }
             ConversationEntry::Assistant { text, mut calls } => {
-                // Each item of a response has one call; a step's calls belong together.
+                // The Responses API has one item for each call; consecutive calls are one step of the model.
                 while let Some(ConversationEntry::Assistant { text: more, calls: others }) =
                     entries.next_if(is_calls_alone)
                 {
@@ -196,13 +197,13 @@ fn push_assistant(messages: &mut Vec<ChatMessage>, more: String) {
     }
 }
 
-/// One result for each call, in the order of the calls.
+/// Finds the result of each call; returns the results in the order of the calls.
 pub(crate) fn pair_results(
     calls: &[ToolCall],
     results: Vec<(String, String)>,
     param: &str,
 ) -> Result<Vec<ToolResult>, Problem> {
-    // INV-482: a body has room for tens of thousands of both.
+    // INV-482: looked up by id, because a body has room for tens of thousands of calls and results.
     let known: HashSet<&str> = calls.iter().map(|call| call.id.as_str()).collect();
     let mut by_call = HashMap::with_capacity(results.len());
     for (id, content) in &results {
@@ -230,13 +231,13 @@ pub(crate) fn pair_results(
         .collect()
 }
 
-/// A call that is left without a result.
+/// The problem of a call without a result.
 pub(crate) fn no_result(id: &str, param: &str) -> Problem {
     let detail = format!("there is no result for the call `{}`", shorten_id(id));
     invalid_value(param, detail).with_hint("send one for each call, behind the calls")
 }
 
-/// A result without a call.
+/// The problem of a result whose call is missing.
 pub(crate) fn no_call(id: &str, param: &str) -> Problem {
     invalid_value(
         param,
@@ -313,7 +314,7 @@ mod tests {
         assert!(refused(vec![user(" ")]));
     }
 
-    /// INV-482: a walk of all results for each call would hold up a server for a minute.
+    /// INV-482: a search through all results for each call would block a server for a minute.
     #[test]
     fn tens_of_thousands_of_calls_are_paired_with_results_in_any_order() {
         let ids: Vec<String> = (0..30_000).map(|n| format!("call-{n}")).collect();

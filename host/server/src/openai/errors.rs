@@ -1,4 +1,4 @@
-//! Failures in the form of these APIs, made of the same problems as in every other answer.
+//! Errors in the form of OpenAI's API, made of the same problems as in all other answers.
 
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -31,7 +31,7 @@ pub(crate) struct ErrorDetail {
 }
 
 impl ErrorBody {
-    /// A problem in this shape.
+    /// Converts a problem to this form.
     pub(crate) fn from_problem(problem: &Problem) -> Self {
         let body = problem.to_body();
         let message = match body.hint() {
@@ -45,7 +45,7 @@ impl ErrorBody {
     }
 }
 
-/// The type and the code of a kind of problem.
+/// The `type` and `code` in OpenAI's form for a kind of problem.
 fn type_and_code(kind: ProblemKind) -> (&'static str, Option<&'static str>) {
     const INVALID: &str = "invalid_request_error";
     const SERVER: &str = "server_error";
@@ -72,7 +72,7 @@ fn type_and_code(kind: ProblemKind) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// INV-285: converts a problem into the form of OpenAI's API; other answers stay.
+/// INV-285: replaces a problem in an answer by OpenAI's form; other answers are unchanged.
 pub(crate) fn reshape_problem(response: &mut Response) {
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return };
     respond::say_instead(response, &ErrorBody::from_problem(&problem));
@@ -80,7 +80,7 @@ pub(crate) fn reshape_problem(response: &mut Response) {
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
 }
 
-/// An error of the service in OpenAI's form: a missing agent is a missing model.
+/// The problem of a failed call of the service, with an unknown agent reported as an unknown model.
 pub(crate) fn problem_from_service(error: ServiceError, model: &str) -> Problem {
     match error {
         ServiceError::NoAgent(_) => no_model(model),
@@ -91,7 +91,7 @@ pub(crate) fn problem_from_service(error: ServiceError, model: &str) -> Problem 
     }
 }
 
-/// The problem of a missing or internal agent.
+/// The problem of an agent that does not exist or is internal.
 pub(crate) fn no_model(model: &str) -> Problem {
     Problem::not_found("model", model)
         .with_hint("`GET /v1/models` lists them")

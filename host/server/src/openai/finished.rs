@@ -1,5 +1,5 @@
-//! A turn in OpenAI's terms: the agent's texts, the calls at the end, and the ending. Made from stored data,
-//! so an answer, a stream's end and a later read agree.
+//! A turn in the terms of OpenAI's API: the agent's texts, the calls at the end, and how it ended. Made from
+//! the stored turn, so that an answer, a stream's end and a later read agree.
 
 use belljar_agent::{ChatMessage, RunError, ToolCall, Usage, frame};
 use belljar_session::StoredTurnOf;
@@ -7,32 +7,33 @@ use belljar_store::MessageStatus;
 
 use crate::http::problem::{Problem, ProblemKind};
 
-/// A turn.
+/// The stored state of a turn, running or ended, for an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct FinishedTurn {
-    /// The agent's message, which is the run's id.
+    /// The id of the agent's message, which is also the run's id.
     pub(crate) message: String,
     pub(crate) status: MessageStatus,
-    /// The texts of its steps, blank ones left out.
+    /// The texts of the agent's steps, without blank ones.
     pub(crate) texts: Vec<String>,
-    /// The calls of the caller's tools.
+    /// The calls of the caller's tools with which the turn ended.
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) error: Option<RunError>,
     pub(crate) usage: Usage,
-    /// The times of the beginning and end, in seconds since 1970.
+    /// When the turn began and ended, in seconds since 1970.
     pub(crate) began: i64,
     pub(crate) ended: i64,
 }
 
 impl FinishedTurn {
-    /// The stored part of a turn.
+    /// Reads the parts of a stored turn that an answer needs.
     pub(crate) fn from_stored(stored: &StoredTurnOf) -> Self {
         let turn = &stored.turn;
         let outcome = &turn.state.outcome;
         let status = turn.state.status;
         let brought = turn.brought_input();
         let texts = match brought.form {
-            // Attempts that had not the form are none.
+            // If the caller required a form, only the last text that has it counts; unfinished and failed
+            // turns have none.
             _ if matches!(status, MessageStatus::InFlight | MessageStatus::Interrupted) => {
                 Vec::new()
             }
@@ -54,12 +55,12 @@ impl FinishedTurn {
         }
     }
 
-    /// All texts, joined by blank lines.
+    /// All texts of the turn, joined by blank lines.
     pub(crate) fn joined_text(&self) -> String {
         self.texts.join("\n\n")
     }
 
-    /// The problem of a turn without an answer; `None` = the turn has an answer.
+    /// The problem of a turn that ended without an answer; `None` if it has an answer.
     pub(crate) fn to_problem(&self) -> Option<Problem> {
         let why = || self.error.as_ref().map(ToString::to_string);
         match self.status {
@@ -89,7 +90,7 @@ impl FinishedTurn {
             Some(
                 error @ (RunError::Setup { .. } | RunError::Hook { .. } | RunError::Caller { .. }),
             ) => Problem::new(ProblemKind::Agent, error.to_string()).with_code(self.failure_code()),
-            // The caller can mend this: the server is not unavailable.
+            // The caller can solve this, so the answer must not state that the server is unavailable.
             Some(error @ RunError::Model { too_long: true, .. }) => {
                 Problem::new(ProblemKind::Invalid, error.to_string()).with_code(self.failure_code())
             }
@@ -104,7 +105,7 @@ impl FinishedTurn {
         }
     }
 
-    /// The code word for the failure.
+    /// OpenAI's code for the failure of the turn.
     pub(crate) fn failure_code(&self) -> &'static str {
         match &self.error {
             Some(RunError::Form { .. }) => "format_not_met",
@@ -127,7 +128,8 @@ impl FinishedTurn {
     }
 }
 
-/// The agent's texts among messages, from an index on. A placeholder for a missing answer is left out.
+/// The agent's texts among `messages`, from the index `from` on. A placeholder for a missing answer is left
+/// out.
 fn agent_texts(messages: &[ChatMessage], from: usize) -> Vec<String> {
     let stands_for = [frame::STOPPED, frame::LIMITED, frame::BROKEN, frame::NOTED];
     let texts = messages.iter().skip(from).filter_map(|message| match message {

@@ -1,4 +1,4 @@
-//! The form that a caller wants an answer to have, and how the model is to answer.
+//! The form that a caller requires of an answer, and the settings of the model for it.
 
 use belljar_agent::{Effort, Sampling};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::http::problem::Problem;
 use crate::openai::params::{invalid_value, unsupported_parameter};
 
-/// The schema of an answer; `None` = text. `format` is `response_format` of a chat completion, or
-/// `text.format` of a response.
+/// The JSON schema that the answer must match; `None` for plain text. `format` is `response_format` of a chat
+/// completion, or `text.format` of a response.
 pub(crate) fn parse_schema(format: Option<&Value>, param: &str) -> Result<Option<Value>, Problem> {
     let Some(format) = format.filter(|format| !format.is_null()) else { return Ok(None) };
     match format.get("type").and_then(Value::as_str) {
@@ -27,7 +27,7 @@ pub(crate) fn parse_schema(format: Option<&Value>, param: &str) -> Result<Option
     }
 }
 
-/// Parses the amount of reasoning.
+/// Parses the requested amount of reasoning.
 pub(crate) fn parse_effort(word: Option<&str>, param: &str) -> Result<Option<Effort>, Problem> {
     match word {
         None => Ok(None),
@@ -42,7 +42,7 @@ pub(crate) fn parse_effort(word: Option<&str>, param: &str) -> Result<Option<Eff
     }
 }
 
-/// Checks a temperature against its bounds.
+/// Checks a temperature against the allowed range.
 pub(crate) fn check_temperature(asked: Option<f64>) -> Result<Option<f64>, Problem> {
     match asked {
         Some(value) if !(0.0..=2.0).contains(&value) => {
@@ -52,13 +52,13 @@ pub(crate) fn check_temperature(asked: Option<f64>) -> Result<Option<f64>, Probl
     }
 }
 
-/// Most stop words of a request.
+/// The most stop words in a request.
 const MAX_STOPS: usize = 4;
 
-/// Most bytes of one stop word.
+/// The most bytes of one stop word.
 const MAX_STOP_BYTES: usize = 1_024;
 
-/// The caller's wishes for sampling, unparsed.
+/// The sampling parameters of a request, unparsed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SamplingRequest<'a> {
     pub(crate) top_p: Option<f64>,
@@ -68,7 +68,7 @@ pub(crate) struct SamplingRequest<'a> {
     pub(crate) stop: Option<&'a Value>,
 }
 
-/// Checks the sampling fields against their bounds.
+/// Parses the sampling parameters, and checks their ranges.
 pub(crate) fn parse_sampling(asked: SamplingRequest<'_>) -> Result<Sampling, Problem> {
     let within = |param: &str, value: Option<f64>, low: f64, high: f64| match value {
         Some(value) if !(low..=high).contains(&value) => {
@@ -85,7 +85,7 @@ pub(crate) fn parse_sampling(asked: SamplingRequest<'_>) -> Result<Sampling, Pro
     })
 }
 
-/// The stop words: a single one, or a list.
+/// Parses the stop words: a single one, or a list.
 fn parse_stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     let unfit = || {
         let detail = format!("`stop` has to be a text or a list of at most {MAX_STOPS} of them");
@@ -107,7 +107,7 @@ fn parse_stops(given: Option<&Value>) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// Refuses 0 as a number of tokens.
+/// Refuses 0 as the number of tokens in the parameter `param`.
 pub(crate) fn check_tokens(asked: Option<u64>, param: &str) -> Result<Option<u64>, Problem> {
     match asked {
         Some(0) => Err(invalid_value(param, format!("`{param}` has to be at least 1"))),
@@ -115,7 +115,7 @@ pub(crate) fn check_tokens(asked: Option<u64>, param: &str) -> Result<Option<u64
     }
 }
 
-/// Parses `metadata`: a caller's texts by name, which an answer repeats.
+/// Parses `metadata`: texts by name that the caller sends and that the answer repeats.
 pub(crate) fn parse_metadata(given: Option<&Value>) -> Result<Value, Problem> {
     const MOST: usize = 16;
     let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(json!({})) };

@@ -1,45 +1,45 @@
-//! The ids of OpenAI's API, made from the id of an agent's message and nothing else. These ids are no secret:
-//! another tenant's id finds nothing.
+//! The ids of OpenAI's API, made only from the id of an agent's message. They are no secret: with another
+//! tenant's id, a caller finds nothing.
 
 use crate::http::ids::is_id;
 
-/// Most bytes of the id of a call that a caller makes up.
+/// The most bytes of a call's id that a caller invents.
 pub(crate) const MAX_CALL_ID: usize = 256;
 
-/// The id of a chat completion.
+/// The id of a chat completion, from the message's id.
 pub(crate) fn completion_id(message: &str) -> String {
     format!("chatcmpl-{message}")
 }
 
-/// The id of a response.
+/// The id of a response, from the message's id.
 pub(crate) fn response_id(message: &str) -> String {
     format!("resp_{message}")
 }
 
-/// The message of a response; `None` = no response has such an id.
+/// The message's id in a response's id; `None` if the text is no such id.
 pub(crate) fn message_from_response(id: &str) -> Option<&str> {
     id.strip_prefix("resp_").filter(|message| is_id(message))
 }
 
-/// The id of a call at the end of a turn, by place.
+/// The id of the call with the index `place` at the end of a turn.
 pub(crate) fn call_id(message: &str, place: usize) -> String {
     format!("call_{message}_{place}")
 }
 
-/// The message and the place of a call; `None` = not our id.
+/// The message's id and the index in a call's id; `None` if this server did not make the id.
 pub(crate) fn parse_call_id(id: &str) -> Option<(&str, usize)> {
     let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
-    // Parsed only in the form in which it is made, so that each call has one id.
+    // Accepted only if it is formatted exactly as it is made, so that each call has one id.
     let number = place.parse::<usize>().ok().filter(|number| number.to_string() == place)?;
     is_id(message).then_some((message, number))
 }
 
-/// The id of an output item.
+/// The id of the output item with the index `place`.
 pub(crate) fn item_id(kind: &str, message: &str, place: usize) -> String {
     format!("{kind}_{message}_{place}")
 }
 
-/// The message of an output item; `None` = no response has such an item.
+/// The message's id in an output item's id; `None` if the text is no such id.
 pub(crate) fn item_message(id: &str) -> Option<&str> {
     let (_, rest) = id.split_once('_')?;
     let (message, _) = rest.rsplit_once('_')?;

@@ -1,4 +1,4 @@
-//! The input of a response as entries, and as listed items.
+//! The input of a response: parsed to conversation entries, and kept as items to be listed.
 
 use belljar_agent::ToolCall;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::openai::left_out::IgnoredParts;
 use crate::openai::messages::{arguments_text, require_text};
 use crate::openai::params::invalid_value;
 
-/// The items of an input: a text is one message of the user.
+/// The items of an input. An input that is a plain text becomes one message of the user.
 pub(crate) fn input_items(input: Value) -> Result<Vec<Value>, Problem> {
     match input {
         Value::String(text) => {
@@ -22,7 +22,7 @@ pub(crate) fn input_items(input: Value) -> Result<Vec<Value>, Problem> {
     }
 }
 
-/// The entries of items.
+/// Converts items to conversation entries; items without use are recorded in `left`.
 pub(crate) fn entries_from_items(
     items: &[Value],
     left: &mut IgnoredParts,
@@ -34,7 +34,7 @@ pub(crate) fn entries_from_items(
     Ok(entries)
 }
 
-/// Parses an item; `None` = the item has no text for the agent.
+/// Parses one item; `None` if it has nothing for the agent.
 fn entry_from_item(
     item: &Value,
     at: &str,
@@ -63,9 +63,9 @@ fn entry_from_item(
             let content = parse_agent_text(output, &format!("{at}.output"), Some(LEFT_OUT), left)?;
             ConversationEntry::Result { id: require_text(item, "call_id", at)?, content }
         }
-        // A model's reasoning is for its provider; this server sends none.
+        // A model's reasoning is for its own provider; this server never sends such items.
         Some("reasoning") => return Ok(None),
-        // Items of other providers, for example calls of their tools with the results, are left out.
+        // Items of other providers, for example calls of the providers' own tools, are left out and recorded.
         Some(kind) => {
             left.add_kind(at, kind);
             return Ok(None);
@@ -73,6 +73,7 @@ fn entry_from_item(
     }))
 }
 
+/// Parses an item that is a message, by its role.
 fn entry_from_message(
     item: &Value,
     at: &str,

@@ -1,12 +1,13 @@
-//! A caller that waits for its turn, and the turn's fate when the caller disconnects.
+//! Decides what happens to a turn when the caller who waits for it disconnects.
 
 use belljar_session::{RunningTurn, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::HandlerContext;
 
-/// A caller that waits for a turn whose result is neither stored for later nor in the background. INV-492:
-/// dropped before [`AwaitedTurn::end_waiting`], it cancels exactly that turn, unless the server itself is stopping.
+/// A caller who waits for a turn that is neither stored for later nor in the background. INV-492: if this
+/// value is dropped before [`AwaitedTurn::end_waiting`], exactly that turn is cancelled, unless the server
+/// itself is stopping.
 #[derive(Debug)]
 pub(crate) struct AwaitedTurn(Option<WaitingCaller>);
 
@@ -25,12 +26,13 @@ impl std::fmt::Debug for WaitingCaller {
 }
 
 impl AwaitedTurn {
-    /// No waiting caller: a disconnect has no effect.
+    /// No caller waits, so a disconnect has no effect on the turn.
     pub(crate) fn by_nobody() -> Self {
         Self(None)
     }
 
-    /// The caller of a turn. By the operator's setting, a disconnect cancels the turn or has no effect.
+    /// The caller waits. If the caller disconnects, the turn is cancelled or continues, by the operator's
+    /// setting.
     pub(crate) fn by_caller(ctx: &HandlerContext, turn: &RunningTurn) -> Self {
         if ctx.app.config().finish_left_turns {
             return Self::by_nobody();
@@ -44,7 +46,7 @@ impl AwaitedTurn {
         }))
     }
 
-    /// Ends the wait: the turn was answered, or the caller does not wait any more.
+    /// Ends the waiting without cancelling the turn: it was answered, or the caller need not wait any more.
     pub(crate) fn end_waiting(mut self) {
         self.0 = None;
     }
@@ -54,7 +56,7 @@ impl Drop for AwaitedTurn {
     fn drop(&mut self) {
         let Some(waiting) = self.0.take() else { return };
         if waiting.stopped.is_cancelled() {
-            // The connection ended with the server: the turn is resumed at the next start.
+            // The server is stopping, and resumes the turn at its next start.
             return;
         }
         let mut running = waiting.service.running_turns().into_iter();

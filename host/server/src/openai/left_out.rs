@@ -1,28 +1,28 @@
-//! The ignored parts of a request, because belljar has no use for them, named in the answer.
+//! The parts of a request that belljar has no use for, so that the answer can name them.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 
-/// The header that names the ignored parts.
+/// The answer's header that names the ignored parts.
 const IGNORED: HeaderName = HeaderName::from_static("x-belljar-ignored");
 
-/// Most names in the header; further names are counted.
+/// The most names in the header; the number of further ones is stated.
 const MAX_NAMES: usize = 24;
 
-/// Characters of one name, because a caller can invent any number of parameters.
+/// The most characters of one name, because a caller can invent any parameters.
 const MAX_NAME: usize = 60;
 
-/// The ignored parts of one request. INV-491: each is named.
+/// The ignored parts of one request. INV-491: each is named in the answer.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoredParts {
     names: Vec<String>,
     more: usize,
-    /// The accepted tools, by their places in the request.
+    /// The indices, in the request, of the tools that were accepted.
     pub(crate) tools: Vec<usize>,
 }
 
 impl IgnoredParts {
-    /// Leaves out a part.
+    /// Records an ignored part by its name.
     pub(crate) fn add_part(&mut self, name: &str) {
         if self.names.len() < MAX_NAMES {
             self.names.push(header_safe_name(name));
@@ -31,12 +31,12 @@ impl IgnoredParts {
         }
     }
 
-    /// Ignores a part of an unsupported kind, for example `tools[3] (web_search)`.
+    /// Records an ignored part of an unsupported kind, for example `tools[3] (web_search)`.
     pub(crate) fn add_kind(&mut self, name: &str, kind: &str) {
         self.add_part(&format!("{name} ({kind})"));
     }
 
-    /// Adds the names to an answer.
+    /// Adds the header with the ignored parts to an answer.
     pub(crate) fn name_in_header(&self, response: &mut Response) {
         let mut names = self.names.join(", ");
         if self.more > 0 {
@@ -49,7 +49,8 @@ impl IgnoredParts {
         }
     }
 
-    /// The place in the request of a part of an accepted tool, for example `tools[1].name`.
+    /// Converts a place among the accepted tools to the place in the request. For example, if `tools[0]` was
+    /// ignored, `tools[0].name` becomes `tools[1].name`.
     pub(crate) fn place_of(&self, at: &str) -> String {
         let known = || {
             let (place, rest) = at.strip_prefix("tools[")?.split_once(']')?;
@@ -60,7 +61,7 @@ impl IgnoredParts {
     }
 }
 
-/// A caller's name in a form for a header, without separators.
+/// A caller's name of a parameter, without letters that a header cannot have or that separate names.
 fn header_safe_name(name: &str) -> String {
     let as_is = |c: char| c.is_ascii_graphic() && c != ',' && c != '\\' || c == ' ';
     let mut plain = String::new();
@@ -85,7 +86,7 @@ mod tests {
         Some(response.headers().get(IGNORED)?.to_str().unwrap().to_owned())
     }
 
-    /// INV-491.
+    /// INV-491: every ignored part is named, and no name can add a header.
     #[test]
     fn what_is_left_out_is_named_and_a_callers_names_make_no_header_of_their_own() {
         assert_eq!(told(&IgnoredParts::default()), None);

@@ -1,4 +1,4 @@
-//! A turn as a stream: the agent's text, step by step, and the end.
+//! Streams a turn in the form of OpenAI's APIs: the agent's text, step by step, and the end.
 
 use belljar_agent::{CallerInput, EventKind};
 use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
@@ -11,46 +11,46 @@ use crate::openai::leaving::AwaitedTurn;
 use crate::stream::follow::{EventListener, follow_past, follow_turn};
 use crate::stream::sse::FrameSender;
 
-/// A stream in the shape of one wire.
+/// A stream in the form of one API. Methods that return false found that the client has disconnected.
 pub(crate) trait WireStream: Send {
-    /// The stream begins.
+    /// Sends the first events of the stream.
     async fn begin_stream(&mut self, frames: &FrameSender) -> bool;
 
-    /// Sends a text of the agent, never a blank one; `new` = the text begins a step. `false` = the client has
-    /// disconnected.
+    /// Sends text of the agent that is not blank. `new` is true for the first text of a step.
     async fn send_text(&mut self, frames: &FrameSender, new: bool, text: &str) -> bool;
 
     /// Sends the end of the turn, after all its texts.
     async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool;
 
-    /// Ends the stream with a problem, before the end of the turn.
+    /// Ends the stream with a problem, because the turn's end is unknown.
     async fn end_broken(&mut self, frames: &FrameSender, problem: &Problem) -> bool;
 }
 
-/// Returns whether to send a turn's text only when complete: earlier text may be an attempt without the
-/// required form or call.
+/// Returns whether the text may be sent only after the turn has ended, because earlier text may be an attempt
+/// without the form or call that the caller requires.
 pub(crate) fn is_whole(brought: &CallerInput) -> bool {
     brought.form.is_some() || brought.choice.is_some()
 }
 
-/// The text of the present step.
+/// What is known about the text of the present step.
 #[derive(Default)]
 struct StepText {
-    /// Blank text so far. Held back, because a step with only blank text is no message.
+    /// The blank text at the step's beginning. It is held back, because a step with only blank text is no
+    /// message.
     held: String,
-    /// True after a text of this step was sent.
+    /// True after text of this step was sent.
     begun: bool,
 }
 
-/// A streamed turn: live or stored, from the same events.
+/// The turn of a stream, running or stored; both have the same events.
 pub(crate) enum TurnSource {
     /// A running turn with its caller. If the caller disconnects, the turn may be cancelled.
     Running(Box<RunningTurn>, AwaitedTurn),
     Past(Box<StoredTurnOf>),
 }
 
-/// Streams a turn to its end. `whole`: sends the text only when complete, because earlier text may not be the
-/// answer.
+/// Streams a turn to its end. If `whole` is true, the text is sent only after the end, because earlier text
+/// may not be the answer.
 pub(crate) async fn stream_turn(
     ctx: HandlerContext,
     source: TurnSource,
@@ -80,12 +80,12 @@ pub(crate) async fn stream_turn(
     if let TurnSource::Running(_, awaited) = source
         && !frames.is_closed()
     {
-        // INV-286: a caller with a revoked key has not left, so the turn runs on.
+        // INV-286: a caller whose key was revoked did not disconnect, so its turn is not cancelled.
         awaited.end_waiting();
     }
 }
 
-/// Sends the end of a stream, from the stored turn.
+/// Sends the end of a stream, with the result as it is stored.
 async fn end_from_stored(
     ctx: &HandlerContext,
     message: &str,
@@ -112,7 +112,7 @@ async fn end_from_stored(
     }
 }
 
-/// Forwards a turn's texts in the wire format of one API.
+/// Sends the texts in a turn's events to the client, in the form of one API.
 struct WireListener<'a, W> {
     saying: StepText,
     whole: bool,
@@ -126,7 +126,7 @@ impl<W: WireStream> EventListener for WireListener<'_, W> {
 }
 
 impl StepText {
-    /// Forwards an event; `false` = the client has disconnected.
+    /// Sends the text of one event; returns false if the client has disconnected.
     async fn forward_event(
         &mut self,
         event: &SessionEvent,
@@ -137,7 +137,7 @@ impl StepText {
             return true;
         }
         let Some(event) = event.parse_event() else { return true };
-        // Texts of subagents are for their parent, not for the client.
+        // The texts of subagents are for their parent agent, not for the client.
         if event.agent.contains('/') {
             return true;
         }

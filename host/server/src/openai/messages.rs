@@ -1,4 +1,4 @@
-//! The messages of a chat completion as entries.
+//! Parses the messages of a chat completion into conversation entries.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use crate::openai::ids::MAX_CALL_ID;
 use crate::openai::left_out::IgnoredParts;
 use crate::openai::params::{invalid_value, unsupported_parameter};
 
-/// The entries of messages.
+/// Parses all messages; ignored parts are recorded in `left`.
 pub(crate) fn entries_from_messages(
     messages: &[Value],
     left: &mut IgnoredParts,
 ) -> Result<Vec<ConversationEntry>, Problem> {
     let mut entries = Vec::with_capacity(messages.len());
-    // The ids of calls whose tool is not a function: these calls and their results are left out.
+    // The ids of calls of tools that are no functions: such calls and their results are left out.
     let mut unserved = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
         entries.extend(entry_from_message(
@@ -31,7 +31,7 @@ pub(crate) fn entries_from_messages(
     Ok(entries)
 }
 
-/// `None`: the result of a call that is left out.
+/// Parses one message; `None` for the result of a call that was left out.
 fn entry_from_message<'m>(
     message: &'m Value,
     at: &str,
@@ -69,7 +69,7 @@ fn entry_from_message<'m>(
     entry.map(Some)
 }
 
-/// The calls of functions that a message has; the others are noted in `unserved`.
+/// The calls of functions in a message; the ids of other calls are added to `unserved`.
 fn parse_calls<'m>(
     message: &'m Value,
     at: &str,
@@ -104,7 +104,7 @@ fn parse_call(call: &Value, at: &str) -> Result<ToolCall, Problem> {
     })
 }
 
-/// The arguments of a call, as text; some programs send the object itself.
+/// The arguments of a call as text; some programs send the JSON object itself.
 pub(crate) fn arguments_text(of: &Value) -> String {
     match of.get("arguments") {
         None | Some(Value::Null) => String::new(),
@@ -113,7 +113,7 @@ pub(crate) fn arguments_text(of: &Value) -> String {
     }
 }
 
-/// A short text that has to be there.
+/// The required text `name` of an object; a problem if it is missing or too long.
 pub(crate) fn require_text(of: &Value, name: &str, at: &str) -> Result<String, Problem> {
     let text = of.get(name).and_then(Value::as_str).unwrap_or_default();
     if (1..=MAX_CALL_ID).contains(&text.len()) {

@@ -1,5 +1,4 @@
-//! The wires of OpenAI: `/v1/chat/completions`, `/v1/responses` and `/v1/models`. An agent is a
-//! model there.
+//! OpenAI's API: `/v1/chat/completions`, `/v1/responses` and `/v1/models`. An agent is a model there.
 //!
 //! ```text
 //! body ──> params (what is taken, left out, refused) ──> entries ──> asked (a turn) ──> Service
@@ -7,7 +6,6 @@
 //! answer, resource <── finished (what is stored of the turn) <──────────────────────────┤
 //! stream, live     <── its events ──────────────────────────────────────────────────────┘
 //! ```
-//!
 //! OpenAI's API is one more entrance to the same service: keys, scopes, budgets, the audit log and resuming
 //! are the same as for every route. A caller's input is data and grants no right.
 
@@ -42,10 +40,10 @@ use belljar_session::RunningTurn;
 
 use crate::openai::left_out::IgnoredParts;
 
-/// The header with the run's id, for example for `belljar receipts`.
+/// The answer's header with the run's id, for use with, for example, `belljar receipts`.
 pub(crate) const RUN: HeaderName = HeaderName::from_static("x-belljar-run");
 
-/// The header that states whether the official clients should send a request again by themselves.
+/// The answer's header that tells OpenAI's official clients whether to repeat a request automatically.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Returns whether a path belongs to OpenAI's API, whose errors have another form.
@@ -56,10 +54,11 @@ pub(crate) fn is_openai_path(path: &str) -> bool {
     ["/v1/chat/completions", "/v1/responses", "/v1/models"].into_iter().any(below)
 }
 
-/// The header with the id of a kept session, with which `belljar sessions` and `/v1/sessions` find the session.
+/// The answer's header with the id of a stored session, for use with `belljar sessions` and `/v1/sessions`.
 const SESSION: HeaderName = HeaderName::from_static("x-belljar-session");
 
-/// Adds headers to an answer: the run's id, the session's id if `kept`, and the ignored parts of the request.
+/// Adds headers to an answer: the run's id, the session's id if `kept` is true, and the ignored parts of the
+/// request.
 pub(crate) fn add_turn_headers(
     turn: &RunningTurn,
     kept: bool,
@@ -76,8 +75,8 @@ pub(crate) fn add_turn_headers(
     response
 }
 
-/// Adds the header against automatic retries: a failed run is billed, and the official clients would start and
-/// bill another one.
+/// Adds the header against automatic retries: a failed run has cost tokens, and a retry by the client would
+/// start another one.
 pub(crate) fn forbid_retry(mut response: Response) -> Response {
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
     response

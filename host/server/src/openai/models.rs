@@ -1,4 +1,4 @@
-//! `GET /v1/models`: the agents that may be talked to.
+//! `GET /v1/models`: the agents that a caller can name as `model`.
 
 use belljar_agent::{ResolvedAgent, resolve_all_until};
 use belljar_definition::{AgentReadiness, Visibility};
@@ -31,12 +31,12 @@ pub(crate) struct Model {
     owned_by: &'static str,
 }
 
-/// `GET /v1/models`.
+/// `GET /v1/models`: lists them.
 pub(crate) async fn list_models(ctx: HandlerContext) -> Result<JsonAnswer<Models>, Problem> {
     Ok(JsonAnswer(Models { object: "list", data: list_agents(&ctx).await? }))
 }
 
-/// `GET /v1/models/{model}`.
+/// `GET /v1/models/{model}`: returns one of them.
 pub(crate) async fn read_model(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -45,7 +45,7 @@ pub(crate) async fn read_model(
     found.map(JsonAnswer).ok_or_else(|| no_model(&id))
 }
 
-/// Agents for people that are ready to run. Agents of equal names are listed by their whole names.
+/// The agents for people that are ready to run. Agents of equal slug are listed by scope and slug.
 async fn list_agents(ctx: &HandlerContext) -> Result<Vec<Model>, Problem> {
     let (host, workspace) = (ctx.service.current_host(), ctx.service.workspace().to_owned());
     let all = ctx.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await?;

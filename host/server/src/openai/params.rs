@@ -7,23 +7,25 @@ use serde_json::{Map, Value};
 use crate::http::problem::Problem;
 use crate::openai::left_out::IgnoredParts;
 
-/// The effect of a parameter.
+/// How a parameter is treated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ParameterEffect {
-    /// Accepted; changes nothing about an answer.
+    /// It is accepted, because it changes nothing about an answer.
     Ignored,
-    /// The JSON values that match the present behaviour. Other values are ignored with a note.
+    /// These JSON values are accepted, because they match what belljar does anyway; other values are ignored
+    /// and named in the answer.
     Only(&'static [&'static str]),
-    /// The value refers to an object elsewhere, without which no answer is possible; the text has the remedy.
+    /// It is refused, because it refers to an object elsewhere without which no answer is possible. The text
+    /// is a hint for the caller.
     Never(&'static str),
 }
 
-/// A row of a table of parameters.
+/// A row of a table: a parameter's name, and how it is treated.
 pub(crate) type Row = (&'static str, ParameterEffect);
 
 const TIER: ParameterEffect = ParameterEffect::Only(&["\"auto\"", "\"default\""]);
 
-/// Ignored, with any value.
+/// Ignored with any value, and named in the answer.
 const LEFT_OUT: ParameterEffect = ParameterEffect::Only(&[]);
 
 /// The parameters of chat completions.
@@ -63,7 +65,8 @@ pub(crate) const RESPONSES: &[Row] = &[
     ("user", ParameterEffect::Ignored),
 ];
 
-/// INV-284: checks the remaining parameters; an unknown one is ignored too. `null` counts as absent.
+/// INV-284: treats each remaining parameter by the table; an unknown one is ignored too. `null` counts as
+/// absent.
 pub(crate) fn check_parameters(
     rows: &[Row],
     others: &Map<String, Value>,
@@ -84,7 +87,7 @@ pub(crate) fn check_parameters(
     Ok(())
 }
 
-/// Ignores the fields of an object outside of these names.
+/// Records the fields of an object as ignored, except for the `known` ones.
 pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &mut IgnoredParts) {
     let others = of.and_then(Value::as_object).into_iter().flatten();
     for (name, _) in others.filter(|(name, value)| !value.is_null() && !known.contains(&&***name)) {
@@ -92,12 +95,12 @@ pub(crate) fn leave_others(at: &str, of: Option<&Value>, known: &[&str], left: &
     }
 }
 
-/// A parameter, or a value, with an unsupported meaning.
+/// The problem of a parameter whose meaning is not supported.
 pub(crate) fn unsupported_parameter(param: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid(detail).with_param(param).with_code("unsupported_parameter")
 }
 
-/// An invalid value.
+/// The problem of a parameter with an invalid value.
 pub(crate) fn invalid_value(param: &str, detail: impl Into<String>) -> Problem {
     Problem::invalid(detail).with_param(param).with_code("invalid_value")
 }

@@ -1,4 +1,4 @@
-//! References to items of earlier responses (`item_reference`), and the items in their place.
+//! Replaces references to items of earlier responses (`item_reference`) by those items.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use crate::http::respond::MAX_BODY;
 use crate::openai::params::invalid_value;
 use crate::openai::{ids, resource, stored};
 
-/// Most responses whose items one request may name. A bound, because each is read from the store.
+/// The most responses whose items one request may reference, because each is read from the store.
 const MAX_RESPONSES: usize = 64;
 
-/// Replaces each reference by the item that the reference names. INV-551: an item is searched only among the
-/// responses of the caller's own tenant, is read once in a request, and all items together have at most the
+/// Replaces each reference in `items` by its item. INV-551: an item is searched only among the responses of
+/// the caller's own tenant, each response is read once in a request, and all items together have at most the
 /// size of one body.
 pub(crate) async fn resolve_references(
     ctx: &HandlerContext,
     items: &mut [Value],
 ) -> Result<(), Problem> {
     let mut read: HashMap<String, Vec<Value>> = HashMap::new();
-    // A reference is short, and an item is not.
+    // Counted, because a reference is short and the item in its place may be long.
     let mut bytes = 0_usize;
     for (index, item) in items.iter_mut().enumerate() {
         if item.get("type").and_then(Value::as_str) != Some("item_reference") {
@@ -55,7 +55,7 @@ pub(crate) async fn resolve_references(
     Ok(())
 }
 
-/// The items of a response; a missing response has no items.
+/// The items of a response; none if the response does not exist.
 async fn output_of_response(ctx: &HandlerContext, message: &str) -> Result<Vec<Value>, Problem> {
     match stored::find_finished(ctx, message).await {
         Ok((finished, _)) => Ok(resource::output_items(&finished)),

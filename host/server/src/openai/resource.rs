@@ -1,4 +1,4 @@
-//! A response in the form of the Open Responses specification: the whole resource, with its nulls.
+//! A response as the Open Responses specification defines it: every field is present, if need be as null.
 
 use belljar_store::MessageStatus;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,11 @@ use utoipa::ToSchema;
 use crate::openai::finished::FinishedTurn;
 use crate::openai::ids;
 
-/// The parts of a request that its response repeats, and its input: stored with the turn, for this API alone.
+/// The parts of a request that its response repeats, and the request's input. Stored with the turn for this
+/// API alone.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RequestEcho {
-    /// Distinguishes turns of this API from others.
+    /// A mark that distinguishes turns of this API from others.
     pub(crate) wire: EchoWire,
     pub(crate) model: String,
     pub(crate) previous: Option<String>,
@@ -33,11 +34,11 @@ pub(crate) struct RequestEcho {
     pub(crate) store: bool,
     pub(crate) background: bool,
     pub(crate) metadata: Value,
-    /// Other parameters, repeated unchanged.
+    /// Other parameters, repeated unchanged in the response.
     pub(crate) others: Map<String, Value>,
 }
 
-/// The wire of a stored turn.
+/// The API to which a stored turn belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum EchoWire {
@@ -91,6 +92,7 @@ pub(crate) struct ResponseBody {
 }
 
 impl ResponseBody {
+    /// Builds the response from the stored turn and the parts of the request that it repeats.
     pub(crate) fn from_finished(finished: &FinishedTurn, echo: &RequestEcho) -> Self {
         let status = finished.status;
         let (running, done) =
@@ -170,7 +172,7 @@ fn usage_details(finished: &FinishedTurn) -> Value {
     })
 }
 
-/// The items of a response, in their order.
+/// The output items of a response: its texts, then its calls.
 pub(crate) fn output_items(finished: &FinishedTurn) -> Vec<Value> {
     let message = &finished.message;
     let texts = finished.texts.iter().enumerate();
@@ -181,7 +183,7 @@ pub(crate) fn output_items(finished: &FinishedTurn) -> Vec<Value> {
     items
 }
 
-/// A message of the agent; without text until complete.
+/// A message of the agent; without text while it is incomplete.
 pub(crate) fn text_item(message: &str, place: usize, text: Option<&str>) -> Value {
     let content: Vec<Value> = text.map(text_part).into_iter().collect();
     json!({
@@ -198,7 +200,8 @@ pub(crate) fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-/// A call at the end of the turn, by place; `from`: the number of items before the first call.
+/// The item of the call with the index `place` at the end of the turn; `from` is the number of items before
+/// the first call.
 pub(crate) fn call_item(finished: &FinishedTurn, from: usize, place: usize, done: bool) -> Value {
     let (message, call) = (&finished.message, finished.calls.get(place));
     json!({

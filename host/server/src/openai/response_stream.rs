@@ -1,4 +1,4 @@
-//! The stream of a response: numbered events, each with its item.
+//! The stream of a response: numbered events, each about one output item.
 
 use belljar_store::MessageStatus;
 use serde_json::{Value, json};
@@ -11,27 +11,27 @@ use crate::openai::live::WireStream;
 use crate::openai::resource::{RequestEcho, ResponseBody, call_item, text_item, text_part};
 use crate::stream::sse::FrameSender;
 
-/// Bytes of a call's arguments in one event.
+/// The most bytes of a call's arguments in one event.
 const ARGUMENTS: usize = 4 << 10;
 
-/// The state of a stream.
+/// The state of one stream.
 pub(crate) struct ResponseStream {
     message: String,
     echo: RequestEcho,
-    /// The response at the beginning of the turn.
+    /// The response as it was at the beginning of the turn.
     begun: Value,
     /// The number of the next event.
     number: u64,
-    /// The number of the first that is sent.
+    /// The number of the first event to send; the reader has the earlier ones.
     from: u64,
-    /// Texts that have been begun.
+    /// The number of texts that have begun.
     texts: usize,
-    /// The id of the unfinished text.
+    /// The id of the text item that is not ended yet.
     open: Option<String>,
 }
 
 impl ResponseStream {
-    /// A stream of a turn that runs.
+    /// The stream of a running turn.
     pub(crate) fn new(running: &FinishedTurn, echo: RequestEcho) -> Self {
         let begun = ResponseBody::from_finished(running, &echo);
         let begun = serde_json::to_value(begun).unwrap_or_default();
@@ -39,7 +39,7 @@ impl ResponseStream {
         Self { message, echo, begun, number: 0, from: 0, texts: 0, open: None }
     }
 
-    /// Skips the events up to this number, which the reader has.
+    /// Skips the events up to and including this number, because the reader has them.
     pub(crate) fn starting_after(self, number: Option<u64>) -> Self {
         Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }
@@ -54,7 +54,7 @@ impl ResponseStream {
         frames.send_data(Some(kind), event.to_string()).await
     }
 
-    /// The place and the id of the present text.
+    /// The index and id of the present text item.
     fn text_place(&self) -> (usize, String) {
         let place = self.texts.saturating_sub(1);
         (place, ids::item_id("msg", &self.message, place))
@@ -73,7 +73,7 @@ impl ResponseStream {
             && self.send_event(frames, "response.content_part.added", begun).await
     }
 
-    /// Ends the unfinished text, if any.
+    /// Ends the present text item, if there is one.
     async fn close_text(&mut self, frames: &FrameSender) -> bool {
         let Some(text) = self.open.take() else { return true };
         let (place, id) = self.text_place();
@@ -91,6 +91,7 @@ impl ResponseStream {
             && self.send_event(frames, "response.output_item.done", done).await
     }
 
+    /// Sends one call of a caller's tool: the item, its arguments in pieces, and its end.
     async fn send_call(
         &mut self,
         frames: &FrameSender,
@@ -143,6 +144,7 @@ impl WireStream for ResponseStream {
         self.send_event(frames, "response.output_text.delta", delta).await
     }
 
+    /// Sends the last events: the end of the text, all calls, and the complete response.
     async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
         if !self.close_text(frames).await {
             return false;

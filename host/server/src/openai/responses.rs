@@ -1,4 +1,4 @@
-//! `POST /v1/responses`: one turn, which later requests can continue.
+//! `POST /v1/responses`: runs one turn, which later requests can continue.
 
 use std::sync::Arc;
 
@@ -79,7 +79,8 @@ pub(crate) struct NewResponseBody {
     others: Map<String, Value>,
 }
 
-/// `POST /v1/responses`.
+/// `POST /v1/responses`: begins a turn, and answers at its end, with a stream, or at once for a turn in the
+/// background.
 pub(crate) async fn create_response(
     ctx: HandlerContext,
     request: Request,
@@ -88,7 +89,7 @@ pub(crate) async fn create_response(
     let (stream, background) =
         (body.stream.unwrap_or_default(), body.background.unwrap_or_default());
     let model = body.model.clone();
-    // Streamed text cannot be withdrawn; a background turn may be streamed later.
+    // Text that a stream has sent cannot be withdrawn; a background turn may be streamed later.
     let stays = if stream || background { TextRetention::Top } else { TextRetention::Nothing };
     let mut left = IgnoredParts::default();
     let turn = match body.into_turn(&ctx, &mut left).await {
@@ -120,7 +121,7 @@ pub(crate) async fn create_response(
         tokio::select! {
             biased;
             _ = turn.wait_for_end() => {}
-            // It is in progress then, and resumed at the next start.
+            // The server stops: the turn is answered as in progress, and resumed at the next start.
             () = ctx.app.stopped_token().cancelled() => {}
         }
     }
@@ -133,7 +134,7 @@ pub(crate) async fn create_response(
 }
 
 impl NewResponseBody {
-    /// The requested turn.
+    /// Parses the input and parameters into the turn to begin.
     async fn into_turn(
         mut self,
         ctx: &HandlerContext,
@@ -174,7 +175,7 @@ impl NewResponseBody {
         Ok(TurnRequest { forget: !store, entrance, ..request })
     }
 
-    /// The input besides text, and the parts repeated in the response.
+    /// Parses the parts of the request other than its text, and those that the response repeats.
     fn parse_brought(
         &self,
         input: Vec<Value>,
@@ -230,7 +231,7 @@ impl NewResponseBody {
     }
 }
 
-/// The parameters that the response repeats; other unknown parameters are not stored.
+/// The unused parameters that the response repeats; unknown ones are not stored.
 fn repeated_parameters(others: &Map<String, Value>) -> Map<String, Value> {
     let names = ["truncation", "safety_identifier", "prompt_cache_key", "user"];
     let kept =
@@ -238,7 +239,7 @@ fn repeated_parameters(others: &Map<String, Value>) -> Map<String, Value> {
     kept.collect()
 }
 
-/// The format of the answer.
+/// The required format of the answer, in the form of a response.
 fn format_of(text: Option<&Value>, left: &mut IgnoredParts) -> Value {
     let part = |name: &str| text.and_then(|text| text.get(name)).filter(|part| !part.is_null());
     if part("verbosity").is_some_and(|it| it != "medium") {

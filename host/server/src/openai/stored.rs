@@ -1,4 +1,4 @@
-//! Stored responses: read, delete, cancel, and list the input.
+//! Stored responses: reads, deletes and cancels them, and lists their input.
 
 use axum::response::{IntoResponse as _, Response};
 use belljar_session::{CancelOutcome, ServiceError, StoredTurnOf};
@@ -19,24 +19,24 @@ use crate::openai::resource::{RequestEcho, ResponseBody};
 use crate::openai::response_stream::ResponseStream;
 use crate::stream::sse::FrameSender;
 
-/// Items of an input in one page.
+/// The most items of an input in one page.
 const MAX_ITEMS: usize = 100;
 
-/// Default number of items in a page.
+/// The number of items in a page if the caller requests no number.
 const ITEMS: usize = 20;
 
-/// How long a request waits for the end of a cancelled response.
+/// The time that a request waits for a cancelled response to end.
 const CANCEL_WAIT: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// The query of a request for a response.
+/// The query of `GET /v1/responses/{response}`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ReadQuery {
     stream: Option<bool>,
-    /// The number of the last event that the caller has.
+    /// The number of the last event that the caller has, if a stream is requested.
     starting_after: Option<u64>,
 }
 
-/// The page of items.
+/// The query of `GET /v1/responses/{response}/input_items`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ItemsQuery {
     limit: Option<usize>,
@@ -65,13 +65,13 @@ pub(crate) struct ResponseDeleted {
     deleted: bool,
 }
 
-/// The problem of a missing or foreign response.
+/// The problem of a response that does not exist or belongs to another tenant.
 fn missing_response(id: &str) -> Problem {
     Problem::not_found("response", id)
 }
 
-/// The turn of a response. INV-281: another tenant's, another entrance's and a missing one return the same
-/// error.
+/// Finds the turn of a response. INV-281: a response of another tenant, a turn of another API and a missing
+/// one return the same error.
 async fn turn_of(ctx: &HandlerContext, id: &str) -> Result<(StoredTurnOf, RequestEcho), Problem> {
     let message = ids::message_from_response(id).ok_or_else(|| missing_response(id))?;
     let stored = match ctx.service.stored_turn(message).await {
@@ -83,7 +83,7 @@ async fn turn_of(ctx: &HandlerContext, id: &str) -> Result<(StoredTurnOf, Reques
     Ok((stored, echo.ok_or_else(|| missing_response(id))?))
 }
 
-/// The previous response of a request.
+/// Finds the turn of the response that a new request continues.
 pub(crate) async fn find_previous(ctx: &HandlerContext, id: &str) -> Result<StoredTurnOf, Problem> {
     let found = turn_of(ctx, id).await;
     let found = found.map_err(|problem| match problem.kind() {
@@ -95,7 +95,7 @@ pub(crate) async fn find_previous(ctx: &HandlerContext, id: &str) -> Result<Stor
     Ok(found?.0)
 }
 
-/// The present state of a response's turn.
+/// Reads the stored state of a response's turn.
 pub(crate) async fn find_finished(
     ctx: &HandlerContext,
     message: &str,
@@ -104,7 +104,7 @@ pub(crate) async fn find_finished(
     Ok((FinishedTurn::from_stored(&stored), echo))
 }
 
-/// The present response of a turn.
+/// Reads a turn as a response, in its present state.
 pub(crate) async fn find_response(
     ctx: &HandlerContext,
     message: &str,
@@ -113,7 +113,7 @@ pub(crate) async fn find_response(
     Ok(ResponseBody::from_finished(&finished, &echo))
 }
 
-/// `GET /v1/responses/{response}`.
+/// `GET /v1/responses/{response}`: returns a response, or a stream of its events.
 pub(crate) async fn read_response(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -142,7 +142,7 @@ pub(crate) async fn read_response(
     Ok(response)
 }
 
-/// `DELETE /v1/responses/{response}`: deletes its session with all contents.
+/// `DELETE /v1/responses/{response}`: deletes the response's session with all contents.
 pub(crate) async fn delete_response(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -158,7 +158,7 @@ pub(crate) async fn delete_response(
     Ok(JsonAnswer(ResponseDeleted { id, object: "response", deleted: true }))
 }
 
-/// `POST /v1/responses/{response}/cancel`.
+/// `POST /v1/responses/{response}/cancel`: cancels a response in the background.
 pub(crate) async fn cancel_response(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -178,14 +178,14 @@ pub(crate) async fn cancel_response(
         None => CancelOutcome::NotRunning,
     };
     if let Some(turn) = of_turn.filter(|_| cancelled.is_ending()) {
-        // A response that has not ended by then is still in progress, and will be cancelled.
+        // If the turn takes longer to end, the answer still states `in_progress`.
         let _ = tokio::time::timeout(CANCEL_WAIT, turn.wait_for_end()).await;
     }
     let body = find_response(&ctx, message).await?;
     Ok(ChangeAnswer { body, changed: cancelled == CancelOutcome::Cancelled })
 }
 
-/// `GET /v1/responses/{response}/input_items`.
+/// `GET /v1/responses/{response}/input_items`: lists the input of a response's request.
 pub(crate) async fn input_items(
     ctx: HandlerContext,
     PathOf(id): PathOf<String>,
@@ -205,7 +205,7 @@ pub(crate) async fn input_items(
         Some(_) => return Err(invalid_value("order", "`order` can only be `asc` or `desc`")),
     }
     if let Some(after) = query.after {
-        // After a missing item the page is empty.
+        // If the item named by `after` does not exist, the page is empty.
         let seen = items.iter().position(|item| item["id"] == after.as_str());
         items.drain(..seen.map_or(items.len(), |seen| seen + 1));
     }
@@ -216,7 +216,7 @@ pub(crate) async fn input_items(
     Ok(JsonAnswer(InputItems { object: "list", data: items, first_id, last_id, has_more }))
 }
 
-/// An item of an input, with an id.
+/// Adds an id to an item of an input that has none.
 fn with_id(mut item: Value, message: &str, place: usize) -> Value {
     if let Some(fields) = item.as_object_mut() {
         fields.insert("id".to_owned(), ids::item_id("in", message, place).into());
@@ -226,7 +226,7 @@ fn with_id(mut item: Value, message: &str, place: usize) -> Value {
 }
 
 impl FinishedTurn {
-    /// The response as it was while the turn ran.
+    /// The response as it was at the beginning of the turn, for the first event of a stream.
     pub(crate) fn to_running(&self) -> Self {
         Self {
             status: MessageStatus::InFlight,

@@ -1,4 +1,4 @@
-//! The tools of a caller, in the forms of both APIs.
+//! The tools that a caller defines in a request, in the forms of both APIs.
 
 use belljar_agent::{ToolChoice, ToolSpec};
 use belljar_policy::ShownText;
@@ -8,17 +8,18 @@ use crate::http::problem::Problem;
 use crate::openai::left_out::IgnoredParts;
 use crate::openai::params::{invalid_value, unsupported_parameter};
 
-/// The tools of a request, after its choice.
+/// The tools of a request, limited by its `tool_choice`.
 pub(crate) struct ChosenTools {
-    /// The tools; empty if no tool may be called.
+    /// The tools that the model may call; empty if it may call none.
     pub(crate) tools: Vec<ToolSpec>,
-    /// The call that the answer has to end with.
+    /// The call with which the answer must end, if the caller requires one.
     pub(crate) must: Option<ToolChoice>,
-    /// `tool_choice` in the form of a response.
+    /// `tool_choice` in the form that a response repeats.
     pub(crate) choice: Value,
 }
 
-/// The tools of a request, limited by `tool_choice`. Tools of unsupported kinds are ignored.
+/// Parses the tools of a request, and limits them by `tool_choice`. Tools of unsupported kinds are ignored
+/// and recorded.
 pub(crate) fn choose_tools(
     tools: &[Value],
     choice: Option<&Value>,
@@ -55,7 +56,7 @@ pub(crate) fn choose_tools(
                 let choice = json!({"type": "function", "name": name});
                 chosen(specs, Some(ToolChoice::Named(name)), choice)
             }
-            // The chosen tool was ignored.
+            // The chosen tool is of an unsupported kind, so the choice is ignored too.
             Some(kind) => {
                 left.add_kind("tool_choice", kind);
                 chosen(specs, None, json!("auto"))
@@ -65,7 +66,7 @@ pub(crate) fn choose_tools(
     }
 }
 
-/// The function named by a choice: nested for chat completions, flat for responses.
+/// The function that a choice names: nested for chat completions, flat for responses.
 fn named_function(choice: &Value) -> Option<String> {
     let function = choice.get("function").unwrap_or(choice);
     function.get("name").and_then(Value::as_str).map(str::to_owned)
@@ -77,7 +78,7 @@ fn unfit_choice() -> Problem {
         .with_hint("an agent chooses among its own tools by itself")
 }
 
-/// The tools that are functions.
+/// Parses the tools that are functions; others are recorded as ignored.
 fn parse_tools(tools: &[Value], left: &mut IgnoredParts) -> Result<Vec<ToolSpec>, Problem> {
     let mut specs = Vec::with_capacity(tools.len());
     for (at, tool) in tools.iter().enumerate() {
@@ -97,7 +98,7 @@ fn parse_tools(tools: &[Value], left: &mut IgnoredParts) -> Result<Vec<ToolSpec>
     Ok(specs)
 }
 
-/// A tool: nested for chat completions, flat for responses.
+/// Parses one function: nested for chat completions, flat for responses.
 fn parse_tool(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     let place = format!("tools[{at}]");
     let function = tool.get("function").filter(|it| it.is_object()).unwrap_or(tool);
@@ -118,7 +119,7 @@ fn parse_tool(tool: &Value, at: usize) -> Result<ToolSpec, Problem> {
     Ok(ToolSpec { name: name.ok_or_else(no_name)?.to_owned(), description, schema })
 }
 
-/// The tools in the form of a response.
+/// The tools in the form that a response repeats.
 pub(crate) fn list_tools(tools: &[Value]) -> Vec<Value> {
     let listed = |tool: &Value| {
         let part = |name: &str| tool.get(name).cloned().unwrap_or(Value::Null);

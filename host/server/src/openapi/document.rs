@@ -1,5 +1,5 @@
-//! `GET /v1/openapi.json`: the API as an OpenAPI document, made of the table of routes and of the
-//! types that are read and written.
+//! `GET /v1/openapi.json`: the API as an OpenAPI document, made of the table of routes and of the types of
+//! requests and answers.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ use crate::openapi::operations::{
 use crate::routes::{HttpVerb, ROUTES, RequiredScope, Route, RouteOp};
 use crate::stream::message::{ClientMessage, ServerMessage};
 
-/// The name of the only security scheme.
+/// The name of the document's only security scheme.
 const KEY: &str = "key";
 
 /// The status with which hyper refuses a request whose head is too large, before any route sees the
@@ -37,11 +37,11 @@ const KEY: &str = "key";
 const LARGE_HEAD: (&str, &str) =
     ("431", "the head of the request is larger than the server reads; the body is empty");
 
-/// Schemas by name.
+/// The document's schemas by name.
 #[derive(Default)]
 pub(crate) struct SchemaMap(pub(super) BTreeMap<String, RefOr<Schema>>);
 
-/// `GET /v1/openapi.json`.
+/// `GET /v1/openapi.json`: returns the document.
 pub(crate) async fn read_document() -> Response {
     static TEXT: OnceLock<Option<Bytes>> = OnceLock::new();
     let text = TEXT.get_or_init(|| serde_json::to_vec(&build_document()).ok().map(Bytes::from));
@@ -54,10 +54,10 @@ pub(crate) async fn read_document() -> Response {
     }
 }
 
-/// The document.
+/// Builds the document: schemas, operations of all routes, and the security scheme.
 pub(crate) fn build_document() -> OpenApi {
     let mut schemas = SchemaMap::default();
-    // No route names the schemas of frames and failures, so they are added here.
+    // No route names the schemas of WebSocket messages and problems, so they are added here.
     schemas.add_type::<ClientMessage>();
     schemas.add_type::<ServerMessage>();
     schemas.add_type::<ProblemBody>();
@@ -111,7 +111,7 @@ fn build_operation(route: &Route, schemas: &mut SchemaMap) -> Operation {
         let body = RequestBodyBuilder::new()
             .content("application/json", content)
             .required(Some(match route.op {
-                // All fields of the body have defaults.
+                // The body of these operations may be missing, because all its fields have defaults.
                 RouteOp::Cancel => Required::False,
                 _ => Required::True,
             }))
@@ -151,7 +151,7 @@ fn build_operation(route: &Route, schemas: &mut SchemaMap) -> Operation {
     operation.build()
 }
 
-/// Kinds of one status share a response.
+/// Descriptions of the problems by status: kinds with the same status share one response.
 fn by_status(kinds: &[ProblemKind]) -> BTreeMap<u16, String> {
     let mut texts: BTreeMap<u16, String> = BTreeMap::new();
     for kind in kinds {
@@ -162,7 +162,7 @@ fn by_status(kinds: &[ProblemKind]) -> BTreeMap<u16, String> {
         }
         text.push_str(row.title);
     }
-    // Pages of strangers are refused wherever a scope may be.
+    // The status of a missing scope is also the status of a page with a foreign origin.
     if let Some(text) = texts.get_mut(&ProblemKind::Origin.table_row().status) {
         text.push_str("; ");
         text.push_str(ProblemKind::Origin.table_row().title);
@@ -172,7 +172,7 @@ fn by_status(kinds: &[ProblemKind]) -> BTreeMap<u16, String> {
 
 fn documented_answer(gives: &AnswerKind, schemas: &mut SchemaMap) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
-    // One event, in the form in which parsers of event streams return events.
+    // The schema of one event, in the form in which parsers of event streams return it.
     let event = || {
         let field = || ObjectBuilder::new().schema_type(Type::String);
         let event = ObjectBuilder::new().schema_type(Type::Object);
@@ -261,7 +261,7 @@ fn parameter_schema(takes: ParameterValues) -> ObjectBuilder {
     }
 }
 
-/// The names in a path.
+/// The names of parameters in a path, for example `id` in `/v1/sessions/{id}`.
 fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
@@ -286,7 +286,7 @@ fn scope_sentence(needs: RequiredScope) -> &'static str {
 }
 
 impl SchemaMap {
-    /// Adds a type with all its parts, and returns its name.
+    /// Adds the schema of a type and of all types in it; returns its name.
     pub(crate) fn add_type<T: ToSchema>(&mut self) -> String {
         let mut found = vec![(T::name().into_owned(), T::schema())];
         T::schemas(&mut found);
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn every_route_is_in_the_document_with_its_answers() {
         let document = json();
-        // MCP describes itself.
+        // MCP describes itself, so its routes are not in the document.
         let described = || ROUTES.iter().filter(|route| route.is_described());
         for route in described() {
             let path = &document["paths"][route.path][route.verb.as_str().to_ascii_lowercase()];
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(count, described().count());
     }
 
-    /// The page is typed by a file, so that no server has to run where it is built.
+    /// The types of the page's code are generated from a file, so that no server has to run at build time.
     #[test]
     fn the_document_that_the_page_is_typed_by_is_this_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/openapi.json");
@@ -345,7 +345,7 @@ mod tests {
         );
     }
 
-    /// Code generators cannot read a schema whose `allOf` joins a choice with its neighbours.
+    /// Code generators cannot read a schema whose `allOf` joins a choice with other fields.
     #[test]
     fn a_choice_stands_alone() {
         let document = json();
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// A parameter's schema has the bounds of a number, or the list of words.
+    /// The schema of each query parameter has the bounds of a number, or the list of words.
     #[test]
     fn every_number_behind_the_question_mark_has_its_bounds() {
         let document = json();

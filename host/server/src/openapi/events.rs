@@ -1,5 +1,5 @@
-//! The schema of an event as watchers get it. Each kind is one schema without `allOf`, because generators of
-//! clients do not read `allOf` beside a `oneOf`.
+//! The schema of a session's event. Each kind is one schema without `allOf`, because generators of clients
+//! cannot read `allOf` beside a `oneOf`.
 
 use belljar_agent::EventKind;
 use utoipa::openapi::schema::{KnownFormat, SchemaFormat, SchemaType};
@@ -8,13 +8,13 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use crate::openapi::document::SchemaMap;
 
-/// The name of the schema.
+/// The name of the schema in the document.
 const NAME: &str = "SessionEvent";
 
 const ABOUT: &str = "An event of a session. Later versions have more kinds and more fields: pass over what \
     you do not know. Its texts are foreign: escape them before a person sees them.";
 
-/// Adds the schema, and the schemas of the parts that several kinds share.
+/// Adds the schema of events, and the schemas of the parts that several kinds share.
 pub(super) fn add_event_schemas(schemas: &mut SchemaMap) {
     let mut parts = Vec::new();
     EventKind::schemas(&mut parts);
@@ -28,10 +28,10 @@ pub(super) fn add_event_schemas(schemas: &mut SchemaMap) {
     schemas.0.insert(NAME.to_owned(), event.into());
 }
 
-/// A kind with the fields that all have.
+/// Adds to a kind's schema the fields that all kinds have.
 fn with_optional_fields(mut kind: Object) -> Object {
     for field in kind.properties.values_mut() {
-        // One without a value is left out, and never `null`.
+        // A field without a value is absent in an event, and never `null`.
         if let RefOr::T(Schema::Object(field)) = field
             && let SchemaType::Array(kinds) = &field.schema_type
             && let Some(own) = kinds.iter().find(|kind| **kind != Type::Null)
@@ -72,8 +72,8 @@ mod tests {
     use super::*;
     use crate::openapi::document::build_document;
 
-    /// A value of a schema. The second time all is left out that may be; each time the words of a choice
-    /// are the next ones.
+    /// An example value of a schema. At the second `time` all optional fields are left out; each time a
+    /// choice uses its next word.
     fn example(name: &str, schema: &Value, all: &Value, time: usize) -> Value {
         let part = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
         let schema = part.map_or(schema, |part| &all[part]);
@@ -82,7 +82,7 @@ mod tests {
         }
         match schema["type"].as_str().unwrap() {
             "object" => {
-                // An object that requires nothing is written whole: counts, which an older program left out.
+                // An object that requires no field, for example counts, is written with all of them.
                 let required = schema["required"].as_array();
                 let fields = schema["properties"].as_object().unwrap().iter();
                 let there = fields.filter(|(name, _)| {
@@ -90,7 +90,7 @@ mod tests {
                         || required.is_none_or(|all| all.iter().any(|required| required == *name))
                 });
                 let field = |(name, field): (&String, &Value)| {
-                    // One that may be left out is left out where it is false.
+                    // An optional flag is left out where it is false.
                     let is_required =
                         required.is_none_or(|all| all.iter().any(|required| required == name));
                     let time = if is_required { time } else { 0 };
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// The most words that a choice in this schema has.
+    /// The most words of any choice in this schema.
     fn words(schema: &Value, all: &Value) -> usize {
         let part = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
         let schema = part.map_or(schema, |part| &all[part]);
@@ -116,7 +116,7 @@ mod tests {
         below.unwrap_or(0).max(schema["enum"].as_array().map_or(0, Vec::len))
     }
 
-    /// Every kind of event, each field of it and each word, as JSON. A new one is added by
+    /// Writes each kind of event with each field and each word, as JSON. A new one is added by
     /// `INSTA_UPDATE=always cargo test golden`.
     #[test]
     fn golden_events_are_as_reviewed_and_read_back() {
@@ -148,7 +148,7 @@ mod tests {
         belljar_kit::golden!("events", lines);
     }
 
-    /// The store has events whose version is 1 or 2.
+    /// The store may contain events of the versions 1 and 2, which must still be readable.
     #[test]
     fn an_event_of_an_older_program_reads() {
         let head = r#"{"event_id":1,"at":2,"session":"s","message":"m","v":2,"run":"r","seq":0,"agent":"a""#;

@@ -1,4 +1,4 @@
-//! The API as a document.
+//! The API as an OpenAPI document.
 
 pub(crate) mod document;
 mod events;

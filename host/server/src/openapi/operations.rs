@@ -1,4 +1,4 @@
-//! Inputs and outputs of each operation, for the OpenAPI document.
+//! The inputs and outputs of each operation, for the OpenAPI document.
 
 use utoipa::ToSchema;
 
@@ -11,50 +11,50 @@ use crate::http::problem::ProblemKind;
 use crate::openai;
 use crate::routes::{HttpVerb, Route, RouteOp};
 
-/// Adds schemas of a type, and returns the type's name.
+/// A function that adds the schemas of a type to the document, and returns the type's name.
 type Named = fn(&mut crate::openapi::document::SchemaMap) -> String;
 
-/// The inputs and outputs of an operation.
+/// The documentation of one operation.
 pub(crate) struct OperationDoc {
-    /// The effect of the operation, in a line.
+    /// The effect of the operation, in one line.
     pub(crate) summary: &'static str,
-    /// The group.
+    /// The group of operations to which it belongs.
     pub(crate) tag: &'static str,
-    /// The body, if any.
+    /// The type of the request's body, if it has one.
     pub(crate) body: Option<Named>,
-    /// The answer.
+    /// The form of a successful answer.
     pub(crate) gives: AnswerKind,
-    /// The parameters of the query.
+    /// The parameters of the query string.
     pub(crate) query: &'static [QueryParameter],
-    /// Problems besides those of all routes.
+    /// The kinds of problems besides those that every route can answer.
     pub(crate) problems: &'static [ProblemKind],
 }
 
-/// An answer.
+/// The form of a successful answer.
 pub(crate) enum AnswerKind {
-    /// An object.
+    /// A JSON object.
     Json(Named),
-    /// An object, with another status than 200.
+    /// A JSON object, with another status than 200.
     JsonAs(u16, Named),
-    /// An object or a stream of events, as the caller likes.
+    /// A JSON object or a stream of events, as the caller's `Accept` requests.
     JsonOrEvents(Named),
-    /// An object, or a table as a file, as the caller likes.
+    /// A JSON object or a CSV file, as the caller requests.
     JsonOrTable(Named),
     /// A stream of events.
     Events,
-    /// Text.
+    /// Plain text.
     Text,
     /// The bytes of a file.
     Bytes,
-    /// Any JSON.
+    /// JSON of any form.
     Any,
-    /// No body, with the status 204.
+    /// No body, with status 204.
     Nothing,
-    /// Another protocol.
+    /// A switch to another protocol (WebSocket).
     Upgrade,
 }
 
-/// A parameter of the query.
+/// A parameter of the query string.
 pub(crate) struct QueryParameter {
     pub(crate) name: &'static str,
     pub(crate) takes: ParameterValues,
@@ -62,7 +62,7 @@ pub(crate) struct QueryParameter {
     pub(crate) about: &'static str,
 }
 
-/// The allowed values of a query parameter: exactly these.
+/// The values that a query parameter may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ParameterValues {
     /// Any text.
@@ -71,7 +71,7 @@ pub(crate) enum ParameterValues {
     Form(&'static str),
     /// A text with a largest number of characters.
     Short(usize),
-    /// One of these words; for example, a scope.
+    /// One of these words.
     Word(&'static [&'static str]),
     /// A day, `YYYY-MM-DD`.
     Day,
@@ -242,7 +242,7 @@ const AGENT: &[QueryParameter] = &[QueryParameter {
     about: "the agent's name",
 }];
 
-/// Problems of a turn on the wires of OpenAI.
+/// The problems of an operation of OpenAI's API that runs a turn.
 const TURN: &[ProblemKind] = &[
     ProblemKind::NotFound,
     ProblemKind::Busy,
@@ -253,7 +253,7 @@ const TURN: &[ProblemKind] = &[
     ProblemKind::Storage,
 ];
 
-/// The inputs and outputs of an operation.
+/// The documentation of an operation.
 pub(crate) fn operation_doc(op: RouteOp) -> OperationDoc {
     use AnswerKind::{Any, Bytes, Events, Json, JsonAs, JsonOrEvents, JsonOrTable, Text, Upgrade};
     const NONE: &[ProblemKind] = &[];
@@ -547,7 +547,7 @@ pub(crate) fn operation_doc(op: RouteOp) -> OperationDoc {
         RouteOp::ReadModel => {
             read("openai", "read an agent as a model", Json(schema_name::<openai::models::Model>))
         }
-        // The protocol describes itself.
+        // MCP describes its own messages.
         RouteOp::McpSend | RouteOp::McpListen | RouteOp::McpEnd | RouteOp::McpMetadata => {
             read("mcp", "the Model Context Protocol", Text)
         }
@@ -561,7 +561,7 @@ pub(crate) fn operation_doc(op: RouteOp) -> OperationDoc {
     }
 }
 
-/// The common problems of every route with these properties.
+/// The problems that every route with these properties can answer.
 pub(crate) fn common_problems(route: &Route, has_body: bool) -> Vec<ProblemKind> {
     use crate::routes::{PathObject, RequiredScope};
     let mut kinds = Vec::new();

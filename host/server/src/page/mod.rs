@@ -1,5 +1,5 @@
-//! The page: a browser's view of the API. The files are inside the program, equal for everybody, without a
-//! tenant's data, so they need no key.
+//! The web page, a browser's view of the API. Its files are part of the program, equal for everybody and
+//! without a tenant's data, so they need no key.
 //!
 //! The page gets all data from the API, like any other client.
 
@@ -21,26 +21,26 @@ use crate::http::respond::accepts_media_type;
 
 /// A file of the page.
 pub(crate) struct File {
-    /// The path below `dist`.
+    /// The path below `web/dist`.
     name: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],
-    /// The content packed with gzip, if that is smaller.
+    /// The content packed with gzip; `None` if packing does not make it smaller.
     packed: Option<&'static [u8]>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// The file that every view begins with.
+/// The HTML file that every view begins with.
 const SHELL: &str = "index.html";
 
-/// The prefix of the API's paths, where no page is served.
+/// The prefix of the API's paths, below which no page is served.
 const API: &str = "/v1/";
 
-/// The directory of files named by the digest of their content, which therefore never change.
+/// The directory of files whose names contain a digest of the content, so that their content never changes.
 const ASSETS: &str = "assets/";
 
-/// The first parts of the paths of views.
+/// The first parts of the paths at which a browser gets the page, for example `/sessions/ID`.
 const VIEWS: [&str; 9] =
     ["agents", "audit", "libraries", "login", "rights", "running", "sessions", "tools", "usage"];
 
@@ -51,11 +51,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
     trusted-types dompurify";
 
-/// Devices that a page could request. This page requests none.
+/// Devices and features of a browser that a page could request, all switched off: the page needs none.
 const PERMISSIONS: &str = "camera=(), display-capture=(), geolocation=(), microphone=(), \
     payment=(), usb=()";
 
-/// Adds the page to the server's paths. A program built without the page adds nothing.
+/// Adds the page's files and views to the server's paths. A program that was built without the page adds
+/// nothing.
 pub(crate) fn add_page(mut router: Router<App>) -> Router<App> {
     let Some(shell) = FILES.iter().find(|file| file.name == SHELL) else { return router };
     let show = move |app: State<App>,
@@ -76,8 +77,8 @@ pub(crate) fn add_page(mut router: Router<App>) -> Router<App> {
     router
 }
 
-/// The answer for an unknown path: to a browser the page, with a way home, to other clients the problem
-/// alone.
+/// The answer for an unknown path: a browser gets the page, which links to its views; other clients get only
+/// the problem.
 pub(crate) async fn missing_path(
     app: State<App>,
     place: Option<Extension<Arc<PeerPlace>>>,
@@ -89,7 +90,8 @@ pub(crate) async fn missing_path(
     let shell = FILES.iter().find(|file| file.name == SHELL);
     let Some(shell) = shell.filter(|_| by_browser && !path.starts_with(API)) else {
         let mut response = Problem::not_found("path", path).into_response();
-        // Clients of OpenAI's try what other providers have.
+        // Clients of OpenAI's API may call operations that other providers have, and expect its form of
+        // errors.
         if path == "/v1" || path.starts_with("/v1/") {
             crate::openai::errors::reshape_problem(&mut response);
         }
@@ -102,7 +104,7 @@ pub(crate) async fn missing_path(
     response
 }
 
-/// Serves a file, unless the caller has requested too many.
+/// Serves a file of the page, unless its address has requested too many.
 async fn serve_file(
     file: &'static File,
     State(app): State<App>,
@@ -118,6 +120,8 @@ async fn serve_file(
 }
 
 impl File {
+    /// The response with this file: packed if the browser accepts it, with the headers for caching and
+    /// security.
     fn to_response(&'static self, asked: &HeaderMap) -> Response {
         let packed = self.packed.filter(|_| takes_packed(asked));
         let body = Bytes::from_static(packed.unwrap_or(self.bytes));
@@ -145,7 +149,7 @@ impl File {
     }
 }
 
-/// Returns whether a browser unpacks gzip.
+/// Returns whether a browser accepts gzip.
 fn takes_packed(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
     let words = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
@@ -180,7 +184,7 @@ mod tests {
         for place in places {
             assert!(FILES.iter().any(|file| file.name == &place[1..]), "{place}");
         }
-        // The policy lets none of these run.
+        // The page's policy would block inline styles and handlers, so there must be none.
         assert!(!text.contains("<style") && !text.contains("style=") && !text.contains("onload="));
     }
 }

@@ -13,7 +13,7 @@ fn each_route_has_a_name_and_a_place_of_its_own() {
 
 #[test]
 fn what_changes_something_needs_more_than_a_key_that_may_look() {
-    // Whoever logs in has no more than its key yet, and a login is its own to end.
+    // Before a login the caller has only a key, and ending one's own login changes nothing of the tenant's.
     let own = |route: &&Route| !matches!(route.op, RouteOp::Login | RouteOp::Logout);
     for route in ROUTES.iter().filter(|route| route.verb != HttpVerb::Get).filter(own) {
         assert!(route.needs >= RequiredScope::Member, "{}", route.name());

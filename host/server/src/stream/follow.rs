@@ -6,14 +6,14 @@ use crate::app::HandlerContext;
 use crate::stream::pump::EventPump;
 use crate::stream::sse::{FrameSender, StreamClock};
 
-/// A receiver of a turn's events, which sends them on to a client.
+/// A receiver of a turn's events that sends them on to a client.
 pub(crate) trait EventListener: Send {
-    /// Forwards an event of the turn; `false` = the client has disconnected.
+    /// Sends on an event of the turn; returns false if the client has disconnected.
     async fn handle_event(&mut self, event: &SessionEvent, frames: &FrameSender) -> bool;
 }
 
-/// Passes on the events of a turn until the turn and its events have ended; `None` = the client has
-/// disconnected, or is no longer admitted.
+/// Passes the events of a running turn to `listener` until the turn has ended and its last event was sent.
+/// Returns `None` if the client has disconnected, or its key is no longer valid.
 pub(crate) async fn follow_turn(
     ctx: &HandlerContext,
     turn: &RunningTurn,
@@ -27,7 +27,7 @@ pub(crate) async fn follow_turn(
     hearing.until_its_end(ctx, turn.watch_events(), ended, frames, to).await
 }
 
-/// Hands the stored events of a turn that has ended over; `None` as in [`follow_turn`].
+/// Like [`follow_turn`], for a turn that has ended: passes on its stored events.
 pub(crate) async fn follow_past(
     ctx: &HandlerContext,
     session: &str,
@@ -41,11 +41,11 @@ pub(crate) async fn follow_past(
     hearing.until_its_end(ctx, watch, std::future::pending(), frames, to).await
 }
 
-/// A turn whose events are passed on.
+/// A turn whose events are being passed on.
 struct FollowedTurn<'a> {
     session: &'a str,
     message: &'a str,
-    /// The id of the last event, once known.
+    /// The id of the session's last event, once the turn has ended.
     last: Option<i64>,
 }
 
@@ -66,15 +66,15 @@ impl FollowedTurn<'_> {
             tokio::select! {
                 biased;
                 () = frames.wait_until_closed() => return None,
-                // Before the events, because there may always be one more event.
+                // Checked before the events, because there may always be one more event.
                 due = pulse.wait_for_due() => {
-                    // INV-286: a caller with a revoked key reads no more.
+                    // INV-286: a caller whose key was revoked reads no more.
                     if !due.is_met(ctx, frames).await {
                         return None;
                     }
                 }
                 event = events.next() => {
-                    // The service has shut down: the turn's state so far is in its row.
+                    // The service has shut down. The turn's state so far is in its stored row.
                     let Some(event) = event else { return Some(()) };
                     sent = event.id;
                     if *event.message == *self.message && !to.handle_event(&event, frames).await {
@@ -82,8 +82,8 @@ impl FollowedTurn<'_> {
                     }
                 }
                 () = &mut ended, if self.last.is_none() => {
-                    // Events are stored before the turn ends, so this is the turn's last event, or a later
-                    // turn's.
+                    // All events of the turn were stored before it ended, so no event of the turn is later
+                    // than this one.
                     self.last = Some(ctx.store().last_event(self.session).await.unwrap_or(0));
                 }
                 () = ctx.app.stopped_token().cancelled(), if self.last.is_none() => return Some(()),

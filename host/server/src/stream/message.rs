@@ -1,4 +1,4 @@
-//! Messages of the two sides of a WebSocket to each other: JSON, one object in each text frame.
+//! The messages between client and server on a WebSocket: JSON, one object in each text frame.
 
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ pub(crate) enum ServerMessage {
     },
 }
 
-/// The request of a client, without its `id`.
+/// The request in a client's message, without its `id`.
 pub(crate) enum SocketRequest {
     Subscribe { session: String, after: Option<i64> },
     Unsubscribe { session: String },
@@ -139,7 +139,7 @@ impl ClientMessage {
 }
 
 impl SocketRequest {
-    /// The matching operation of the API; `None` = an operation of the socket only.
+    /// The API's operation that the request equals; `None` for a request that only the WebSocket has.
     pub(crate) fn route_op(&self) -> Option<RouteOp> {
         match self {
             Self::Chat(_) => Some(RouteOp::Chat),

@@ -1,4 +1,4 @@
-//! Answers that go on: server-sent events and WebSockets.
+//! Answers that go on for long: server-sent events and WebSockets.
 
 pub(crate) mod follow;
 pub(crate) mod message;

@@ -1,4 +1,4 @@
-//! Server-sent events: frames, and a body made from them as they arrive.
+//! Server-sent events: the frames, and a response body that is made of them as they arrive.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::app::HandlerContext;
 use crate::http::outward::{PlaceHider, PublicText};
 
-/// Frames waiting for a reader. A slow reader holds up only these: unsent events stay in the store.
+/// The most frames that wait for a reader. A slow reader delays only these: later events stay in the store.
 const MAX_WAITING: usize = 16;
 
-/// Bytes of frames waiting for a reader. A larger frame waits alone.
+/// The most bytes of waiting frames. A larger frame waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// How often an idle stream sends a comment, so that no proxy closes the stream.
+/// The interval in which an idle stream sends a comment, so that no proxy closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The comment that an idle stream sends.
 const ALIVE: &[u8] = b": alive\n\n";
 
-/// The sending end of one stream of frames.
+/// The sending end of a stream of frames.
 #[derive(Debug)]
 pub(crate) struct FrameSender {
     sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
@@ -36,10 +36,11 @@ pub(crate) struct FrameSender {
 }
 
 impl FrameSender {
-    /// Makes a stream, and the answer that sends the frames. Dropping `FrameSender` ends the stream.
+    /// Makes a stream, and the response whose body sends the frames. Dropping the `FrameSender` ends the
+    /// body.
     pub(crate) fn new(outward: &Arc<PlaceHider>) -> (Self, Response) {
         let (sender, mut frames) = mpsc::channel::<(Bytes, OwnedSemaphorePermit)>(MAX_WAITING);
-        // Includes the frame being sent: freed when the next frame is requested.
+        // The frame that is being sent counts as waiting too, until the next one is requested.
         let mut sending = None;
         let body = Body::from_stream(stream::poll_fn(move |cx| {
             drop(sending.take());
@@ -52,18 +53,18 @@ impl FrameSender {
         let mut response = Response::new(body);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        // Proxies that buffer an answer would hold a stream back for ever.
+        // A proxy that collects an answer before it sends it on would hold back a stream for ever.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         let room = Arc::new(Semaphore::new(usize::try_from(MAX_WAITING_BYTES).unwrap_or(0)));
         (Self { sender, room, outward: Arc::clone(outward) }, response)
     }
 
-    /// Sends an event; `false` = the client has disconnected. Waits for a slow client.
+    /// Sends an event; returns false if the client has disconnected. Waits for a slow client.
     pub(crate) async fn send_event(&self, id: Option<i64>, kind: &str, json: String) -> bool {
         self.send_frame(encode_event(id, kind, &self.outward.hide_in_json(json))).await
     }
 
-    /// Sends data alone, or with the event name from the JSON.
+    /// Sends data without an event name, or with the name `kind`.
     pub(crate) async fn send_data(&self, kind: Option<&str>, json: String) -> bool {
         let said = self.outward.hide_in_json(json);
         let data = said.as_str().replace(['\n', '\r'], " ");
@@ -71,12 +72,12 @@ impl FrameSender {
         self.send_frame(format!("{kind}data: {data}\n\n").into()).await
     }
 
-    /// Sends `[DONE]`, which ends streams of some APIs.
+    /// Sends `[DONE]`, with which streams of OpenAI's chat completions end.
     pub(crate) async fn send_done(&self) -> bool {
         self.send_frame(Bytes::from_static(b"data: [DONE]\n\n")).await
     }
 
-    /// Sends a sign of life; `false` = the client has disconnected.
+    /// Sends a comment so that no proxy closes the stream; returns false if the client has disconnected.
     pub(crate) async fn keep_alive(&self) -> bool {
         self.send_frame(Bytes::from_static(ALIVE)).await
     }
@@ -89,7 +90,7 @@ impl FrameSender {
         };
         match room {
             Ok(room) => self.sender.send((frame, room)).await.is_ok(),
-            // The semaphore is never closed.
+            // The semaphore is never closed, so this is no error in practice.
             Err(_) => false,
         }
     }
@@ -99,30 +100,30 @@ impl FrameSender {
         self.sender.is_closed()
     }
 
-    /// Resolves when the client has disconnected.
+    /// Waits until the client has disconnected.
     pub(crate) async fn wait_until_closed(&self) {
         self.sender.closed().await;
     }
 }
 
-/// The clocks of a stream.
+/// The two timers of a stream: for keep-alive comments and for checks of the caller's key.
 #[derive(Debug)]
 pub(crate) struct StreamClock {
     words: Interval,
     looks: Interval,
 }
 
-/// The due action.
+/// The action whose timer is due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DueAction {
-    /// A sign of life, so that no proxy closes the stream.
+    /// Send a comment, so that no proxy closes the stream.
     Word,
-    /// A look at whether the caller may still be there.
+    /// Check whether the caller's key is still valid.
     Look,
 }
 
 impl StreamClock {
-    /// Clocks that begin now.
+    /// Timers that start now.
     pub(crate) fn new(ctx: &HandlerContext) -> Self {
         let every = |period| {
             let mut ticks = interval_at(Instant::now() + period, period);
@@ -132,7 +133,7 @@ impl StreamClock {
         Self { words: every(KEEP_ALIVE), looks: every(ctx.app.config().key_check) }
     }
 
-    /// Waits for the next sign of life or check.
+    /// Waits until one of the two actions is due.
     pub(crate) async fn wait_for_due(&mut self) -> DueAction {
         tokio::select! {
             _ = self.words.tick() => DueAction::Word,
@@ -142,8 +143,8 @@ impl StreamClock {
 }
 
 impl DueAction {
-    /// Performs the action. `false` = the stream is over: the client has disconnected, or is no longer
-    /// admitted (INV-88).
+    /// Performs the action. Returns false if the stream must end: the client has disconnected, or its key is
+    /// no longer valid (INV-88).
     pub(crate) async fn is_met(self, ctx: &HandlerContext, frames: &FrameSender) -> bool {
         match self {
             Self::Word => frames.keep_alive().await,
@@ -159,7 +160,7 @@ fn encode_event(id: Option<i64>, kind: &str, json: &PublicText) -> Bytes {
         text.push_str(&format!("id: {id}\n"));
     }
     text.push_str("event: ");
-    // A line break in a name would begin another field.
+    // A line break in the name would begin another field.
     text.extend(kind.chars().filter(|c| !c.is_control()));
     text.push('\n');
     for line in json.split(['\n', '\r']) {

@@ -1,8 +1,8 @@
 //! `GET /v1/ws`: turns, events, questions and answers on one connection.
 //!
-//! One task reads, one writes, and each watched session has a task for its events. All put messages into one
-//! bounded outbox and wait while it is full; events that a slow client has not received stay in the store. A
-//! client that reads nothing at all is disconnected.
+//! One task reads, one writes, and each watched session has a task for its events. All tasks put messages
+//! into one bounded outbox and wait while it is full; events that a slow client has not received stay in the
+//! store. A client that reads nothing at all is disconnected.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,51 +37,51 @@ use crate::routes::{RequiredScope, RouteOp};
 use crate::stream::message::{ClientMessage, ServerMessage, SocketRequest};
 use crate::stream::pump::BoundedCounter;
 
-/// The subprotocol to offer besides `bearer.<key>`, because browsers require the server to choose one of the
-/// offered.
+/// The subprotocol that a client offers besides `bearer.<key>`, because browsers require the server to choose
+/// one of those offered.
 const PROTOCOL: &str = "belljar.v1";
 
-/// This entrance, as the audit log names it.
+/// The name of this API in the audit log.
 const WEBSOCKET: &str = "websocket";
 
-/// Most bytes of a message from a client: a long task.
+/// The most bytes of a message from a client: enough for a long task.
 const MAX_MESSAGE: usize = 1 << 20;
 
-/// The buffers of a connection. Small, because idle connections have them too.
+/// The bytes of a connection's read buffer. Small, because idle connections have one too.
 const READ_BUFFER: usize = 8 << 10;
 const WRITE_BUFFER: usize = 8 << 10;
 
-/// Bytes of events waiting for a client. A larger event waits alone.
+/// The most bytes of events that wait for a client. A larger event waits alone.
 const MAX_OUTBOX_BYTES: u32 = 128 << 10;
 
-/// Messages that wait for a client.
+/// The most messages that wait for a client.
 const MAX_OUTBOX: usize = 64;
 
-/// Sessions watched by one connection.
+/// The most sessions that one connection may watch.
 const MAX_SUBSCRIPTIONS: usize = 32;
 
-/// Unended turns begun by one connection.
+/// The most running turns that one connection may have begun.
 const MAX_TURNS: u32 = 16;
 
-/// Open WebSockets of the whole server.
+/// The most open WebSockets of the whole server.
 const MAX_SOCKETS: u32 = 8_192;
 
-/// Most waiting messages that are sent together.
+/// The most waiting messages that are sent together.
 const MAX_BATCH: usize = 16;
 
-/// How long sending one message, or several together, may last.
+/// The time limit of sending one batch of messages.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval of pings.
 const TICK: Duration = Duration::from_secs(30);
 
-/// How long a client may be silent, without even an answer to a ping, before it is disconnected.
+/// The time for which a client may be silent, without even an answer to a ping, before it is disconnected.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// Most characters of a client's own id.
+/// The most characters of an id that a client gives its message.
 const MAX_ID: usize = 64;
 
-/// `GET /v1/ws`.
+/// `GET /v1/ws`: checks the caller's limits, and turns the connection into a WebSocket.
 pub(crate) async fn upgrade_socket(
     ctx: HandlerContext,
     place: Option<Extension<Arc<PeerPlace>>>,
@@ -103,10 +103,11 @@ pub(crate) async fn upgrade_socket(
     }
     let meter = meter.map_or_else(Arc::default, |Extension(meter)| meter);
     meter.start_counting(flight);
-    // The protocol name with the key is returned only if the client offered no other.
+    // The subprotocol with the key is chosen only if the client offered no other, because the answer repeats
+    // it.
     let keys = offered_subprotocols(&headers).filter(|offer| offer.starts_with(SUBPROTOCOL));
     let protocols = std::iter::once(PROTOCOL).chain(keys).map(str::to_owned);
-    // Counts among its address's connections while open.
+    // An open WebSocket counts among the connections of its address.
     let place = SocketSlot(ctx.app.clone(), place.map(|Extension(place)| place.begin_request()));
     Ok(socket
         .protocols(protocols)
@@ -125,7 +126,7 @@ pub(crate) async fn upgrade_socket(
         }))
 }
 
-/// A place among the WebSockets, freed on drop.
+/// A place among the server's open WebSockets, freed on drop.
 struct SocketSlot(crate::app::App, #[expect(dead_code, reason = "dropped")] Option<ActiveRequest>);
 
 impl Drop for SocketSlot {
@@ -156,10 +157,10 @@ struct SocketConnection {
     over: CancellationToken,
 }
 
-/// A session that is watched.
+/// A session whose events the connection sends.
 struct WatchedSession {
     task: AbortHandle,
-    /// The id of the last event that was sent.
+    /// The id of the last event that was put into the outbox.
     sent: watch::Receiver<i64>,
 }
 
@@ -190,7 +191,8 @@ impl SocketConnection {
                 () = app.stopped_token().cancelled() => Some((close_code::AWAY, "the server stops")),
                 message = incoming.next() => {
                     heard = Instant::now();
-                    // A ping between the pieces of a message is not its end.
+                    // A ping may arrive between the pieces of a message, so only text and binary end a
+                    // message.
                     if matches!(message, Some(Ok(Message::Text(_) | Message::Binary(_)))) {
                         meter.end_message();
                     }
@@ -207,26 +209,26 @@ impl SocketConnection {
                     if heard.elapsed() > SILENCE {
                         break;
                     }
-                    // A full outbox needs no ping: its waiting messages test the client already.
+                    // If the outbox is full no ping is needed, because its messages test the client already.
                     let _ = connection.outbox.try_send(OutboxItem::Ping);
                     None
                 }
                 _ = looks.tick() => connection.check_admission().await,
             };
             if let Some((code, why)) = last_word {
-                // If the outbox stays full, the writer times out and ends the connection.
+                // If the outbox stays full, the writer's time limit ends the connection.
                 let _ = connection.outbox.send(OutboxItem::Close(code, why)).await;
                 break;
             }
         }
-        // Tasks of the connection drop the outbox, so that the writer ends.
+        // The connection's tasks drop their ends of the outbox, so that the writer ends.
         connection.watched.clear();
         drop(connection);
         let _ = tokio::time::timeout(WRITE_TIMEOUT, writer).await;
         over.cancel();
     }
 
-    /// Looks whether the caller may still be here.
+    /// Checks whether the caller's key is still valid; returns the closing frame if it is not.
     async fn check_admission(&self) -> Option<(u16, &'static str)> {
         if self.ctx.app.gatekeeper().was_long(&self.ctx.caller) {
             return Some((close_code::AWAY, "open for as long as one may be; connect again"));
@@ -237,7 +239,7 @@ impl SocketConnection {
         None
     }
 
-    /// Handles a client's message; returns the closing frame, if this was the last.
+    /// Handles a client's message; returns the closing frame if the connection must end.
     async fn handle_message(&mut self, text: &str) -> Option<(u16, &'static str)> {
         let (id, wish) = match belljar_received::json::from_str_with_wholes::<ClientMessage>(text) {
             Ok(message) => message.into_parts(),
@@ -280,7 +282,7 @@ impl SocketConnection {
             SocketRequest::Cancel { session, body } => {
                 let session = self.ctx.find_session(&session).await?.id;
                 let ended = running::end_turn(&self.ctx, &session, body)?;
-                // INV-413: nothing changed, no line.
+                // INV-413: a cancellation that changed nothing gets no line in the audit log.
                 if ended.is_first() {
                     self.record_audit(RouteOp::Cancel, format!("session {session}")).await;
                 }
@@ -302,7 +304,7 @@ impl SocketConnection {
         Ok(())
     }
 
-    /// Checks rate, key and scope, as for a separate request.
+    /// Checks the caller's rate, key and scope, as for a separate HTTP request.
     async fn check_rights(&self, op: Option<RouteOp>) -> Result<(), Problem> {
         let HandlerContext { app, caller, .. } = &*self.ctx;
         gate::spend_request(app, caller)?;
@@ -325,6 +327,7 @@ impl SocketConnection {
         app.audit_caller(caller, op.name(), object, detail).await;
     }
 
+    /// Starts to send the events of a session, from the event `after` on.
     async fn subscribe_session(
         &mut self,
         session: &str,
@@ -371,7 +374,7 @@ impl SocketConnection {
                 turn.wait_for_end().await;
                 let last = ctx.store().last_event(&turn.session).await.unwrap_or(0);
                 if let Some(mut sent) = sent {
-                    // An end of the subscription is the end of the waiting.
+                    // If the subscription ends meanwhile, the waiting ends too.
                     let _ = sent.wait_for(|sent| *sent >= last).await;
                 }
                 match Answered::from_turn(&turn, ctx.store()).await {
@@ -388,7 +391,7 @@ impl SocketConnection {
         Ok(())
     }
 
-    /// Sends the events of a watch from now on.
+    /// Starts a task that puts the events of a watch into the outbox.
     fn forward_events(&mut self, session: String, mut events: EventWatch, flight: InFlight) {
         let (sender, sent) = watch::channel(0);
         let (outbox, room) = (self.outbox.clone(), Arc::clone(&self.room));
@@ -400,7 +403,7 @@ impl SocketConnection {
             while let Some(event) = events.next_event().await {
                 let text = outward.hide_in_event(&event.json);
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX).min(MAX_OUTBOX_BYTES);
-                // The semaphore is never closed.
+                // The semaphore is never closed, so this is no error in practice.
                 let Ok(room) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
                 if outbox.send(OutboxItem::Event(text, room)).await.is_err() {
                     return;
@@ -412,7 +415,7 @@ impl SocketConnection {
         self.watched.insert(session, WatchedSession { task: task.abort_handle(), sent });
     }
 
-    /// The bytes for the events of one more watched session.
+    /// Reserves the bytes for the events of one more watched session.
     fn stream_flight(&self) -> Result<InFlight, Problem> {
         let caller = &self.ctx.caller;
         let flight = self.ctx.app.byte_bounds().begin_request(&caller.tenant, caller.bounded_as());
@@ -438,7 +441,7 @@ impl SocketConnection {
     }
 }
 
-/// A turn of a connection, until dropped.
+/// Counts a turn among those that the connection began, until dropped.
 struct TurnOf(Arc<BoundedCounter>);
 
 impl Drop for TurnOf {
@@ -453,13 +456,13 @@ async fn send_to_outbox(
     message: &ServerMessage,
 ) {
     match serde_json::to_string(message) {
-        // An error: the client has disconnected.
+        // An error means that the connection has ended.
         Ok(text) => drop(outbox.send(OutboxItem::Text(outward.hide_in_json(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }
 }
 
-/// Sends the messages of the outbox, until the closing frame, or until the client reads nothing more.
+/// Sends the messages of the outbox until the closing frame, or until the client stops reading.
 async fn write_outbox(
     mut sink: SplitSink<WebSocket, Message>,
     mut inbox: mpsc::Receiver<OutboxItem>,
@@ -475,12 +478,12 @@ async fn write_outbox(
     over.cancel();
 }
 
-/// Sends a batch of messages from the outbox; `false` = the batch had the closing frame.
+/// Sends a batch of messages from the outbox; returns false if it contained the closing frame.
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     batch: &mut Vec<OutboxItem>,
 ) -> Result<bool, axum::Error> {
-    // Permits, returned once the whole batch is sent.
+    // The permits of the events' bytes, returned after the whole batch was sent.
     let mut rooms = Vec::new();
     let mut goes_on = true;
     for out in batch.drain(..) {

@@ -1,5 +1,5 @@
-//! Checks that a token was signed by its issuer, for this server, and is valid now. INV-372: claims count
-//! only after the signature was verified with a key of the issuer's, made for that algorithm.
+//! Checks that a token was signed by its issuer, for this server, and is valid now. INV-372: a claim is
+//! used only after the signature was verified with a key of the issuer, made for that algorithm.
 
 use std::collections::HashSet;
 
@@ -12,31 +12,32 @@ use super::keys::IssuerKey;
 use super::provider::library_name;
 use super::seen::UnverifiedToken;
 
-/// Seconds by which the clocks of an issuer and this machine may differ.
+/// The seconds by which the clocks of an issuer and of this machine may differ.
 pub(super) const LEEWAY: i64 = 30;
 
-/// Most bytes of a subject, the bound of OpenID Connect.
+/// The most bytes of a token's subject, as in OpenID Connect.
 const MAX_SUBJECT: usize = 255;
 
-/// A token whose signature, audience and times were right.
+/// A token whose signature, audience and times were valid.
 #[derive(Debug)]
 pub(crate) struct CheckedToken {
     pub(super) subject: String,
     pub(super) audience: Vec<String>,
-    /// The time of expiry, in seconds since 1970.
+    /// The time at which the token expires, in seconds since 1970.
     expires: i64,
-    /// The first valid time: the later of `nbf` and `iat`.
+    /// The time from which the token is valid, in seconds since 1970: the later of `nbf` and `iat`.
     begins: Option<i64>,
     pub(super) claims: Map<String, Value>,
 }
 
 impl CheckedToken {
-    /// Returns whether the token has not expired.
+    /// Returns whether the token has not expired at `now`, in seconds since 1970.
     pub(super) fn is_unexpired(&self, now: i64) -> bool {
         now < self.expires.saturating_add(LEEWAY)
     }
 
-    /// Checks the token's times at this second since 1970.
+    /// Checks that the token is valid at `now`, in seconds since 1970; the error is a reason for the
+    /// caller.
     pub(super) fn is_of_now(&self, now: i64) -> Result<(), &'static str> {
         if !self.is_unexpired(now) {
             return Err("it has expired");
@@ -47,14 +48,14 @@ impl CheckedToken {
         }
     }
 
-    /// Returns whether the token was made for this server.
+    /// Returns whether the token's audience is this server.
     pub(super) fn is_for(&self, issuer: &IssuerSetting) -> bool {
         self.audience.iter().any(|one| issuer.audience.contains(one))
     }
 }
 
-/// Checks a token, except for its times. A token that the issuer signed but that is invalid here is
-/// [`TokenRefusal::Past`], because the sender is not guessing.
+/// Checks a token's form, signature and claims, but not its times. A token that the issuer signed but
+/// that is invalid here is [`TokenRefusal::Past`], because its sender is not guessing.
 pub(super) fn check_signature(
     text: &str,
     seen: &UnverifiedToken,
@@ -66,7 +67,7 @@ pub(super) fn check_signature(
     validation.set_audience(&issuer.audience);
     let required = ["exp", "iss", "aud", "sub"];
     validation.required_spec_claims = HashSet::from(required.map(str::to_owned));
-    // With this server's clock, below.
+    // The times are checked separately, with this server's clock.
     validation.validate_exp = false;
     validation.leeway = 0;
     let decoded = decode::<Map<String, Value>>(text, key.decoding_key(), &validation);
@@ -74,7 +75,7 @@ pub(super) fn check_signature(
     check_claims(claims, issuer).map_err(TokenRefusal::Past)
 }
 
-/// Checks the claims of a verified token.
+/// Checks the claims of a token whose signature was verified.
 fn check_claims(
     claims: Map<String, Value>,
     issuer: &IssuerSetting,
@@ -100,7 +101,7 @@ fn check_claims(
     Ok(checked)
 }
 
-/// The texts of a claim: a single one, or a list.
+/// The texts of a claim, which may be a single text or a list.
 pub(super) fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     match claim {
         Some(Value::String(text)) => vec![text.clone()],
@@ -111,19 +112,19 @@ pub(super) fn claim_texts(claim: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// A time of a token. An invalid time makes the token invalid.
+/// The time in a claim, in seconds since 1970. A time that is no number makes the whole token invalid.
 fn claim_time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'static str> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let whole = value.as_i64().or_else(|| {
         let seconds = value.as_f64()?;
-        // Every time until the year 9999 is well below.
+        // The accepted range ends with the year 9999, in which the conversion to an integer is exact.
         (0.0..=253_402_300_799.0).contains(&seconds).then_some(seconds as i64)
     });
     whole.map(Some).ok_or("one of its times is none")
 }
 
-/// The refusal for an error of the library. An error about claims means that the signature was valid, because
-/// claims are checked afterwards.
+/// The refusal for an error of the library that checks tokens. An error about claims means that the
+/// signature was valid, because the library checks claims afterwards.
 fn refusal_from_error(error: &jsonwebtoken::errors::Error) -> TokenRefusal {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {

@@ -1,5 +1,6 @@
-//! The keys of issuers, from the last fetch. INV-374: senders of tokens decide neither how often an issuer is
-//! asked nor how much of its answer is kept, and an unresponsive issuer delays no caller whose key is known.
+//! The public keys of issuers, as last fetched. INV-374: the senders of tokens decide neither how often
+//! an issuer is asked nor how much of its answer is kept, and an issuer that does not respond delays no
+//! caller whose key is known.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,23 +17,24 @@ use tokio::time::{Instant, timeout};
 use super::seen::UnverifiedToken;
 use super::trusted::IssuerSource;
 
-/// Keys of one issuer.
+/// The most keys kept for one issuer.
 const MAX_KEYS: usize = 64;
 
-/// How long keys are believed without another look.
+/// The time for which fetched keys are used without fetching them again.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 
-/// How long keys are used while their issuer does not answer.
+/// The time for which keys are used while their issuer does not answer.
 const KEPT: Duration = Duration::from_secs(60 * 60);
 
-/// The interval before an issuer is asked again: for a missing key, or after a failure.
+/// The interval before an issuer is asked again because a key is missing, or because the last fetch
+/// failed.
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(10);
 
-/// How long a fetch of an issuer's keys may last.
+/// The time limit of a fetch of an issuer's keys.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The keys of all issuers.
+/// The keys of all issuers, by the issuer's address.
 #[derive(Default)]
 pub(super) struct IssuerKeyrings(Mutex<HashMap<String, Arc<IssuerKeyring>>>);
 
@@ -40,7 +42,7 @@ pub(super) struct IssuerKeyrings(Mutex<HashMap<String, Arc<IssuerKeyring>>>);
 #[derive(Default)]
 struct IssuerKeyring {
     known: Mutex<FetchedKeys>,
-    /// A lock, held during a fetch.
+    /// A lock that the fetching task holds, so that only one fetch runs at a time.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -49,27 +51,27 @@ struct FetchedKeys {
     keys: Vec<IssuerKey>,
     /// The time of the last successful fetch.
     at: Option<Instant>,
-    /// The time of the last fetch, and whether the issuer answered.
+    /// The time of the last fetch, and whether the issuer answered it.
     asked: Option<(Instant, bool)>,
 }
 
-/// A key for one token.
+/// A public key of an issuer.
 #[derive(Debug, Clone)]
 pub(super) struct IssuerKey {
     kid: Option<String>,
-    /// The algorithms of the key.
+    /// The algorithms that this key may verify.
     fits: Vec<SignatureKind>,
     decoding: DecodingKey,
-    /// The key in the issuer's form.
+    /// The key as the issuer publishes it.
     written: AlgorithmParameters,
 }
 
-/// The key of a token.
+/// The result of a search for the key that signed a token.
 pub(super) enum KeyLookup {
     Key(Box<IssuerKey>),
     /// The issuer has no such key.
     None,
-    /// The issuer cannot be reached; a retry makes sense after this time.
+    /// The issuer cannot be reached; another attempt may succeed after this time.
     Unreached(Duration),
 }
 
@@ -78,7 +80,7 @@ impl IssuerKey {
         &self.decoding
     }
 
-    /// Parses a key of a set; `None` = the key does not sign.
+    /// Parses a key of a key set (JWK); `None` if the key is not for signatures.
     fn from_jwk(value: &Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value.clone()).ok()?;
         let common = &jwk.common;
@@ -99,8 +101,8 @@ impl IssuerKey {
     }
 }
 
-/// The algorithms of a kind of key. A shared secret has no algorithm here, because a public document must not
-/// contain one.
+/// The algorithms that a kind of key may verify. A shared secret gets none, because a public document
+/// must not contain one.
 fn algorithms_for_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
     use SignatureKind as Kind;
     match parameters {
@@ -120,8 +122,8 @@ fn algorithms_for_kind(parameters: &AlgorithmParameters) -> Vec<SignatureKind> {
 }
 
 impl FetchedKeys {
-    /// The key of a token, if the keys are not older than `oldest`. A token without a key id matches if there
-    /// is only one key of the kind.
+    /// Finds the key of a token, if the keys were fetched no longer than `oldest` ago. A token without
+    /// a key id matches if there is only one key for its algorithm.
     fn find_key(&self, seen: &UnverifiedToken, oldest: Duration) -> Option<IssuerKey> {
         self.at.filter(|at| at.elapsed() < oldest)?;
         let mut fit = self.keys.iter().filter(|key| key.fits.contains(&seen.algorithm));
@@ -131,14 +133,14 @@ impl FetchedKeys {
         }
     }
 
-    /// How long the issuer is not to be asked yet.
+    /// The time for which the issuer must not be asked again; `None` if it may be asked now.
     fn time_until_fetch(&self) -> Option<Duration> {
         let (at, answered) = self.asked?;
         let after = if answered { AGAIN } else { AGAIN_AFTER_FAILURE };
         after.checked_sub(at.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// The result for a token whose key is unknown.
+    /// The result for a token whose key is not in the issuer's set.
     fn missing_key(&self) -> KeyLookup {
         match self.asked {
             Some((_, false)) => {
@@ -154,7 +156,8 @@ impl IssuerKeyring {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the keys by a new set. A removed key verifies no further token.
+    /// Replaces the keys by a fetched set, or notes a failed fetch. A key that is not in the new set
+    /// verifies no further token.
     fn replace_keys(&self, set: Result<Value, String>) {
         let now = Instant::now();
         let keys = set.ok().and_then(|set| {
@@ -170,7 +173,7 @@ impl IssuerKeyring {
 }
 
 impl IssuerKeyrings {
-    /// Removes issuers that are no longer trusted, with their keys.
+    /// Removes all issuers that are no longer trusted, with their keys.
     pub(super) fn forget_all_but(&self, issuers: &[IssuerSetting]) {
         let trusted = |url: &String| issuers.iter().any(|issuer| issuer.url == *url);
         self.lock_keyrings().retain(|url, _| trusted(url));
@@ -180,15 +183,16 @@ impl IssuerKeyrings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a key was still in the issuer's last set. Sends no request: an unreachable issuer
-    /// removes no key.
+    /// Returns whether a key was still in the issuer's last set. Sends no request: an issuer that
+    /// cannot be reached removes no key.
     pub(super) fn still_has(&self, url: &str, key: &IssuerKey, algorithm: SignatureKind) -> bool {
         let Some(ring) = self.lock_keyrings().get(url).map(Arc::clone) else { return false };
         let known = ring.lock_keys();
         known.keys.iter().any(|it| it.written == key.written && it.fits.contains(&algorithm))
     }
 
-    /// Finds the key of a token of this issuer.
+    /// Finds the key of a token of this issuer. Fetches the issuer's keys first if they are too old or
+    /// lack the key.
     pub(super) async fn find_key(
         &self,
         issuers: &Arc<dyn IssuerSource>,
@@ -201,7 +205,7 @@ impl IssuerKeyrings {
         }
         let kept = ring.lock_keys().find_key(seen, KEPT);
         if let Some(key) = kept {
-            // A caller whose key is known does not wait for a newer set.
+            // A known key is used at once; newer keys are fetched in the background.
             if let Ok(asking) = Arc::clone(&ring.asking).try_lock_owned() {
                 drop(ring.fetch_keys(Arc::clone(issuers), url, asking));
             }
@@ -209,7 +213,7 @@ impl IssuerKeyrings {
         }
         let asking = Arc::clone(&ring.asking).lock_owned().await;
         if ring.lock_keys().find_key(seen, FRESH).is_none() {
-            // The fetched keys, or the failure, are in the ring.
+            // The fetch stores its keys, or its failure, in the ring, where they are searched below.
             let _ = ring.fetch_keys(Arc::clone(issuers), url, asking).await;
         }
         let known = ring.lock_keys();
@@ -220,9 +224,9 @@ impl IssuerKeyrings {
 }
 
 impl IssuerKeyring {
-    /// Fetches the issuer's keys, unless the last fetch ended a moment ago. The fetch is a separate task,
-    /// which continues after the caller has disconnected: a fetch cut off with the caller would not be noted
-    /// as done, so each further caller could cause another one.
+    /// Fetches the issuer's keys, unless a fetch ended a moment ago. The fetch is a separate task that
+    /// continues after the caller has disconnected: if it ended with the caller, it would not be noted
+    /// as done, and each further caller could cause another one.
     fn fetch_keys(
         self: &Arc<Self>,
         issuers: Arc<dyn IssuerSource>,
@@ -254,7 +258,7 @@ mod tests {
 
     const URL: &str = "https://id.test";
 
-    /// An issuer with a set of keys, or none that answers.
+    /// A fake issuer that publishes a set of keys, or does not answer.
     #[derive(Default)]
     struct Fake {
         set: Mutex<Option<Value>>,
@@ -336,7 +340,7 @@ mod tests {
         tokio::time::advance(AGAIN).await;
         assert_eq!(find(&ring, &fake, "new").await, "key");
         assert_eq!(find(&ring, &fake, "old").await, "none");
-        // One that nobody asks for anew is gone when the keys are looked at again.
+        // A key that no token uses is removed when the keys are next fetched.
         fake.has(Some(&[]));
         tokio::time::advance(FRESH).await;
         while find(&ring, &fake, "new").await == "key" {

@@ -32,19 +32,20 @@ use self::settings::IssuerSettingCache;
 pub use self::trusted::IssuerSource;
 use crate::http::problem::{Problem, ProblemKind};
 
-/// The holder of a token that passed all checks, whether a rule admits the holder or not.
+/// The holder of a token that passed all checks, whether or not a rule of the operator admits the
+/// holder.
 #[derive(Debug, Clone)]
 pub(crate) struct TokenHolder {
-    /// The digest of the token.
+    /// The digest of the token's text, as an id.
     pub(crate) id: Arc<str>,
     issuer: Arc<str>,
     checked: Arc<CheckedToken>,
-    /// The key of the signature, and the algorithm.
+    /// The key that verified the signature, and the algorithm.
     key: Arc<IssuerKey>,
     algorithm: SignatureKind,
 }
 
-/// The holder of an admitted token, with the rights of the matching rule.
+/// The holder of an accepted token, with the rights of the rule that matches.
 #[derive(Debug)]
 pub(crate) struct AdmittedHolder {
     pub(crate) holder: TokenHolder,
@@ -64,14 +65,15 @@ pub(crate) enum TokenRefusal {
     Unknown(Problem),
 }
 
-/// The tokens of a server.
+/// Checks the tokens of all trusted issuers.
 pub(crate) struct TokenGate {
     settings: IssuerSettingCache,
     keyring: IssuerKeyrings,
 }
 
 impl TokenGate {
-    /// Accepts tokens of these issuers. Their settings are read at most once in `every`.
+    /// Accepts tokens of these issuers. The operator's settings of issuers are read at most once in the
+    /// interval `every`.
     pub(crate) fn new(issuers: Arc<dyn IssuerSource>, every: Duration) -> Self {
         provider::install_provider();
         Self {
@@ -80,18 +82,18 @@ impl TokenGate {
         }
     }
 
-    /// The addresses of the issuers; empty if the settings cannot be read.
+    /// The addresses of the trusted issuers; empty if the settings cannot be read.
     pub(crate) async fn issuer_addresses(&self) -> Vec<String> {
         let Ok(issuers) = self.settings.in_force().await else { return Vec::new() };
         issuers.iter().map(|issuer| issuer.url.clone()).collect()
     }
 
-    /// Returns whether anybody is trusted; `None` = the settings cannot be read.
+    /// Returns whether any issuer is trusted; `None` if the settings cannot be read.
     pub(crate) async fn are_trusted(&self) -> Option<bool> {
         self.settings.in_force().await.ok().map(|issuers| !issuers.is_empty())
     }
 
-    /// The holder of this token; `now` = seconds since 1970.
+    /// Checks a token and finds the rule for its holder. `now` is in seconds since 1970.
     pub(crate) async fn admit_token(
         &self,
         text: &str,
@@ -131,7 +133,8 @@ impl TokenGate {
         }
     }
 
-    /// The rights of an admitted holder, by the present settings; `None` = no longer admitted.
+    /// The rights of a token's holder by the present settings; `None` if the holder is no longer
+    /// admitted.
     pub(crate) async fn current_rights(
         &self,
         holder: &TokenHolder,
@@ -155,10 +158,10 @@ impl TokenGate {
     }
 }
 
-/// The time after which another attempt may succeed if the settings cannot be read.
+/// The time after which another attempt may succeed if the settings could not be read.
 const SETTINGS_AGAIN: Duration = Duration::from_secs(10);
 
-/// The issuer named in a token.
+/// The issuer that a token names, unverified.
 pub(crate) fn issuer_of(text: &str) -> Option<Arc<str>> {
     UnverifiedToken::from_text(text).map(|seen| seen.issuer.into())
 }
@@ -168,14 +171,14 @@ impl TokenHolder {
         &self.issuer
     }
 
-    /// The holder's name in the audit log, and the owner of its sessions. INV-375: no two subjects have the
-    /// same name, because no issuer's address has a `#`.
+    /// The holder's name in the audit log, also the owner of the holder's sessions. INV-375: no two
+    /// subjects have the same name, because no issuer's address contains `#`.
     pub(crate) fn actor(&self) -> Arc<str> {
         format!("token:{}#{}", self.issuer, self.checked.subject).into()
     }
 }
 
-/// The problem of unreachable issuer keys, which a new token would not solve.
+/// The problem of an issuer whose keys cannot be fetched; a new token would not help.
 fn unreached_issuer(wait: Duration) -> Problem {
     Problem::unavailable("the issuer of this token cannot be asked for its keys", wait)
 }
@@ -186,7 +189,7 @@ pub(crate) fn invalid_token(why: &str) -> Problem {
         .with_hint("get a new one from an issuer that this server's metadata names")
 }
 
-/// The problem of a token without a rule for its holder.
+/// The problem of a valid token for whose holder there is no rule.
 pub(crate) fn unknown_holder() -> Problem {
     Problem::new(ProblemKind::NoKey, "the token is valid, and nobody has let its subject in").with_hint(
         "the operator of this server writes who is let in, under `allow` of `[server.issuers.NAME]`",
@@ -212,7 +215,7 @@ mod tests {
     const URL: &str = "https://id.test";
     const NOW: i64 = 1_000_000;
 
-    /// An issuer that signs with one key and publishes some.
+    /// A fake issuer that signs with one key and publishes a set of keys.
     struct Fake {
         pair: Ed25519KeyPair,
         setting: Mutex<IssuerSetting>,
@@ -267,7 +270,7 @@ mod tests {
         }
     }
 
-    /// Tokens of an issuer, and somebody who was let in with one.
+    /// An issuer, and the holder of its token `alice`, who was accepted.
     async fn alice() -> (Arc<Fake>, TokenGate, TokenHolder) {
         let fake = Fake::new();
         let tokens = TokenGate::new(Arc::<Fake>::clone(&fake), Duration::ZERO);
@@ -300,7 +303,7 @@ mod tests {
             *fake.published.lock().unwrap() =
                 vec![published("one", &one), published("two", &pair(2))];
             assert!(tokens.current_rights(&holder, NOW).await.is_some(), "nobody has asked");
-            // The next token of another key has them read again.
+            // A later token with an unknown key has the keys fetched again.
             tokio::time::advance(Duration::from_secs(3_600)).await;
             tokens.admit_token(&fake.token("two", &pair(2)), NOW).await.unwrap();
             assert_eq!(tokens.current_rights(&holder, NOW).await.is_some(), lasts);

@@ -1,4 +1,4 @@
-//! The supported signatures of tokens, verified by the library used for TLS.
+//! The supported signature algorithms of tokens, verified by the library that is also used for TLS.
 
 use belljar_definition::SignatureKind;
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
@@ -18,13 +18,13 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
-/// Installs this check of signatures in the tokens' library, for the whole process.
+/// Installs this signature check in the library for tokens, for the whole process.
 pub(super) fn install_provider() {
-    // An error: the embedding program has chosen a provider already.
+    // An error means that the embedding program has installed a provider already.
     let _ = PROVIDER.install_default();
 }
 
-/// The library's name of an algorithm.
+/// The name that the library for tokens has for an algorithm.
 pub(super) fn library_name(kind: SignatureKind) -> Algorithm {
     match kind {
         SignatureKind::Rs256 => Algorithm::RS256,
@@ -39,7 +39,7 @@ pub(super) fn library_name(kind: SignatureKind) -> Algorithm {
     }
 }
 
-/// The method for checking a signature.
+/// The routine that verifies a signature: for RSA keys or for curves.
 enum SignatureMethod {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
@@ -51,6 +51,7 @@ struct SignatureCheck {
     key: DecodingKey,
 }
 
+/// A verifier for one algorithm and key; an error if the key is of another family than the algorithm.
 fn new_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
     let how = match algorithm {
         Algorithm::RS256 => SignatureMethod::Rsa(&RSA_PKCS1_2048_8192_SHA256),
@@ -87,6 +88,7 @@ impl JwtVerifier for SignatureCheck {
 }
 
 impl Verifier<Vec<u8>> for SignatureCheck {
+    /// Verifies a signature. A key of another form than the algorithm's is an error too.
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let checked = match (&self.how, self.key.kind()) {
             (SignatureMethod::Rsa(how), DecodingKeyKind::RsaModulusExponent { n, e }) => {
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
     use jsonwebtoken::crypto::verify;
 
-    /// The example of RFC 7515, A.2.
+    /// The RSA modulus of the example in RFC 7515, A.2.
     const N: &str = "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ";
     const MESSAGE: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";
     const SIGNATURE: &str = "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw";
@@ -126,7 +128,7 @@ mod tests {
         for other in [Algorithm::RS512, Algorithm::PS256, Algorithm::ES256, Algorithm::HS256] {
             assert!(!good(MESSAGE, other), "{other:?}");
         }
-        // INV-372: a public key is no shared secret.
+        // INV-372: a public key is never used as a shared secret.
         let shared = DecodingKey::from_secret(N.as_bytes());
         for algorithm in [Algorithm::HS256, Algorithm::RS256] {
             assert!(verify(SIGNATURE, MESSAGE.as_bytes(), &shared, algorithm).is_err());

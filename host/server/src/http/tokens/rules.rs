@@ -1,18 +1,19 @@
-//! The operator's word on the holder of a token: the tenant and the scope that a key would have.
+//! The operator's rules for the holder of a token: which tenant and scope the holder gets, as a key
+//! would.
 
 use belljar_definition::{IssuerSetting, TokenRule, TokenScope};
 
 use super::check::{CheckedToken, claim_texts};
 
-/// The rights of a holder.
+/// The rights of a token's holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenRights {
     pub(crate) tenant: String,
     pub(crate) scope: TokenScope,
 }
 
-/// The rights in the first matching rule. INV-373: a token's own `scope` narrows the rights, and never widens
-/// them.
+/// The rights of the first rule that matches. INV-373: a `scope` in the token itself narrows these
+/// rights, and never widens them.
 pub(super) fn rights_from_rules(
     issuer: &IssuerSetting,
     checked: &CheckedToken,
@@ -29,11 +30,12 @@ fn rule_matches(rule: &TokenRule, checked: &CheckedToken) -> bool {
     let subject = subject.as_ref().map(|subject| *subject == checked.subject);
     let claim =
         claim.as_ref().map(|(name, value)| claim_texts(checked.claims.get(name)).contains(value));
-    // A rule without a condition matches no holder.
+    // A rule without any condition matches no holder, rather than every one.
     (subject.is_some() || claim.is_some()) && subject != Some(false) && claim != Some(false)
 }
 
-/// The scope for a word of a token; an unknown word means the least scope.
+/// The largest scope that a word in a token's `scope` allows; an unknown word allows only the least
+/// scope.
 fn scope_ceiling(word: &str) -> Option<TokenScope> {
     let name = word.strip_prefix("belljar:")?;
     let known = TokenScope::ALL.into_iter().find(|scope| scope.as_str() == name);

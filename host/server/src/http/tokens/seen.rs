@@ -1,4 +1,5 @@
-//! The parts of a token that are read before verification: the form, and the claimed issuer.
+//! The parts of a token that are read before its signature is verified: its form, and the issuer that
+//! it names.
 
 use std::str::FromStr as _;
 
@@ -8,22 +9,22 @@ use jsonwebtoken::decode_header;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Bytes of a token. Issuers that list a person's groups need some thousands.
+/// The most bytes of a token. Tokens of issuers that list a person's groups need some thousands.
 const MAX_TOKEN: usize = 8 << 10;
 
-/// Bytes of the name of a key.
+/// The most bytes of a key's id.
 const MAX_KID: usize = 512;
 
-/// The accepted kinds of token: for access, or unstated. Other tokens of an issuer (for a logout, or a
-/// person's identity) are signed with the same keys.
+/// The accepted values of a token's `typ`: for access, or unstated. Other tokens of an issuer, for a
+/// logout or a person's identity, are signed with the same keys and must not be accepted.
 const KINDS: [&str; 3] = ["at+jwt", "application/at+jwt", "jwt"];
 
-/// The unverified content of a token.
+/// The content of a token whose signature is not verified yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UnverifiedToken {
     pub(super) issuer: String,
     pub(super) algorithm: SignatureKind,
-    /// The id of the signing key.
+    /// The id of the key that signed the token.
     pub(super) kid: Option<String>,
 }
 
@@ -37,23 +38,24 @@ struct TokenHeader {
     alg: String,
     typ: Option<String>,
     kid: Option<String>,
-    /// Critical extensions, which must be understood.
+    /// The critical extensions that the token's reader must understand (`crit`).
     crit: Option<Value>,
 }
 
 impl UnverifiedToken {
-    /// Returns whether a text could be a token at all.
+    /// Returns whether a text has roughly the form of a token.
     pub(super) fn is_like(text: &str) -> bool {
         text.starts_with("ey") && text.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 
-    /// Parses a token; `None` = malformed or of another kind.
+    /// Parses a token without verifying it; `None` if it is malformed or of an unaccepted kind.
     pub(super) fn from_text(text: &str) -> Option<Self> {
         if text.len() > MAX_TOKEN || !Self::is_like(text) {
             return None;
         }
         let head = parse_header(text)?;
-        // Both parsers of the head have to agree.
+        // The head is parsed by two parsers, which must agree, so that no difference between them can
+        // be exploited.
         let algorithm = SignatureKind::from_str(&head.alg).ok()?;
         let other = decode_header(text).ok()?;
         if format!("{:?}", other.alg) != algorithm.as_str() || head.crit.is_some() {

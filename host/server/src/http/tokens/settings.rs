@@ -1,6 +1,6 @@
-//! The operator's settings of issuers, from the last read. INV-381: senders of tokens do not decide how often
-//! the settings are read. INV-376: a removed rule counts until the last read is no longer fresh, plus the
-//! duration of the next read.
+//! The operator's settings of issuers, as last read. INV-381: the senders of tokens do not decide how
+//! often the settings are read. INV-376: a removed rule is in force until the last read is no longer
+//! fresh, plus the duration of the next read.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::trusted::IssuerSource;
 /// The settings of all issuers, or the reason why they cannot be read.
 type Word = Result<Arc<[IssuerSetting]>, Arc<str>>;
 
-/// The settings, read again by the first caller after an interval.
+/// The cached settings, read again by the first caller after an interval.
 pub(super) struct IssuerSettingCache {
     issuers: Arc<dyn IssuerSource>,
-    /// How long a read counts, from its end.
+    /// The time for which a read is fresh, counted from its end.
     fresh: Duration,
     last: Arc<Mutex<Option<(Instant, Word)>>>,
-    /// A lock, held during a read.
+    /// A lock that the reading task holds, so that only one read runs at a time.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -32,7 +32,7 @@ impl IssuerSettingCache {
         &self.issuers
     }
 
-    /// The settings in force, from a read not older than the interval.
+    /// The settings in force: from a read that is fresh, or from a new one.
     pub(super) async fn in_force(&self) -> Word {
         if let Some(word) = self.fresh_settings() {
             return word;
@@ -43,12 +43,14 @@ impl IssuerSettingCache {
             return word;
         }
         let (issuers, last) = (Arc::clone(&self.issuers), Arc::clone(&self.last));
-        // In a separate task, because otherwise each caller that goes away could cause another read.
+        // Read in a separate task, because otherwise each caller that disconnects could cause another
+        // read.
         let look = tokio::spawn(async move {
             let _looking = looking;
             let word: Word = issuers.in_force().await.map(Arc::from).map_err(Arc::from);
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            // From the end of the read on: callers waiting for a slow read begin no other.
+            // Fresh from the end of the read on, so that callers that waited for a slow read begin no
+            // other.
             *last = Some((Instant::now(), Word::clone(&word)));
             word
         });
@@ -128,7 +130,7 @@ mod tests {
             let left = timeout(Duration::from_millis(1), settings.in_force()).await;
             assert!(left.is_err(), "it waits for the look");
         }
-        // It takes longer than it counts.
+        // The read takes longer than its result is fresh.
         tokio::time::advance(FRESH * 2).await;
         fake.goes_on.add_permits(100);
         let all = (0..100).map(|_| settings.in_force());
