@@ -105,6 +105,8 @@ pub(super) fn prompt_params(session: &str, text: &str) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": text}]})
 }
 
+/// Attack `acp-session-of-another`: the attacker names a session that it has not opened, and one that climbs
+/// out of the store.
 async fn name_foreign_session(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let mut told = String::new();
@@ -118,6 +120,7 @@ async fn name_foreign_session(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-directory-outside`: the attacker opens a session in a directory that is not the workspace.
 async fn open_outside_directory(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let mut told = String::new();
@@ -134,6 +137,8 @@ async fn open_outside_directory(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-directory-by-link`: the attacker opens a session in a link to a directory that is not the
+/// workspace.
 async fn by_link(stage: &AcpStage) -> Result<String> {
     let link = stage.root().join("link");
     #[cfg(unix)]
@@ -142,6 +147,7 @@ async fn by_link(stage: &AcpStage) -> Result<String> {
     refusal_message(&peer.call_method("session/new", json!({"cwd": link, "mcpServers": []})).await?)
 }
 
+/// Attack `acp-path-outside`: the attacker has changes applied at a path outside of the workspace.
 async fn path_outside(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -156,6 +162,7 @@ async fn path_outside(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-prompt-flood`: the attacker sends two hundred prompts to one session without waiting.
 async fn flood_prompts(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -175,6 +182,7 @@ async fn flood_prompts(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-session-flood`: the attacker opens sessions until none is left for others.
 async fn flood_sessions(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let place = json!({"cwd": stage.workspace(), "mcpServers": []});
@@ -187,6 +195,8 @@ async fn flood_sessions(stage: &AcpStage) -> Result<String> {
     anyhow::bail!("{FLOOD} sessions are open")
 }
 
+/// Attack `acp-answer-to-another-question`: the attacker answers a question with the yes of another one, and
+/// answers twice.
 async fn answer_wrong_question(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -213,6 +223,8 @@ async fn answer_wrong_question(stage: &AcpStage) -> Result<String> {
     Ok("nothing was written".to_owned())
 }
 
+/// Attack `acp-huge-line`: the attacker sends a line of twenty mebibytes, and a prompt with five of
+/// resources.
 async fn send_huge_line(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     peer.send_line(&vec![b'{'; HUGE]).await?;
@@ -223,6 +235,7 @@ async fn send_huge_line(stage: &AcpStage) -> Result<String> {
     refusal_message(&peer.call_method("session/prompt", prompt).await?)
 }
 
+/// Attack `acp-server-to-start`: the attacker names a program as a server for tools.
 async fn name_server_program(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let touched = stage.root().join("outside/started");
@@ -235,6 +248,7 @@ async fn name_server_program(stage: &AcpStage) -> Result<String> {
     Ok("nothing was started".to_owned())
 }
 
+/// Attack `acp-agent-of-nobody`: the attacker switches to an agent that is not there, and to a path.
 async fn switch_missing_agent(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;

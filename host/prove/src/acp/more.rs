@@ -73,6 +73,7 @@ fn prompt_with_block(session: &str, block: &Value) -> Value {
     json!({"sessionId": session, "prompt": [{"type": "text", "text": "look"}, block]})
 }
 
+/// Attack `acp-image-mislabelled`: the attacker sends a page with a script as an image.
 async fn send_mislabelled_image(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -88,6 +89,8 @@ async fn send_mislabelled_image(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-image-of-a-file`: the attacker names a file outside the workspace as an image that has no
+/// bytes.
 async fn send_file_image(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -99,6 +102,7 @@ async fn send_file_image(stage: &AcpStage) -> Result<String> {
     refusal_message(&peer.call_method("session/prompt", prompt_with_block(&own, &blob)).await?)
 }
 
+/// Attack `acp-image-flood`: the attacker sends more images than a conversation takes.
 async fn flood_images(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -112,6 +116,8 @@ async fn flood_images(stage: &AcpStage) -> Result<String> {
     )
 }
 
+/// Attack `acp-cancel-of-another`: the attacker cancels requests, sessions and subagents by ids that are not
+/// its own.
 async fn cancel_foreign_ids(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -127,6 +133,7 @@ async fn cancel_foreign_ids(stage: &AcpStage) -> Result<String> {
     Ok("everything is answered".to_owned())
 }
 
+/// Attack `acp-agent-on-the-side`: the attacker has agents run on the side that are not there, or are paths.
 async fn run_missing_agents(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
@@ -138,6 +145,8 @@ async fn run_missing_agents(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
+/// Attack `acp-commands-without-end`: the attacker asks for summaries of nothing, budgets and changes again
+/// and again.
 async fn repeat_commands(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;

@@ -134,6 +134,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Makes 4 attacks, for example `cpu-endless-loop`: the attacker never returns from `invoke`.
 async fn out_of_fuel(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena
         .jar_builder(&[guest])
@@ -149,6 +150,8 @@ async fn out_of_fuel(arena: &Arena, guest: Guest) -> Stopped {
     call.check_exhausted(Meter::Fuel)
 }
 
+/// Makes 2 attacks, for example `cpu-backtracking-pattern`: the attacker matches a pattern that takes
+/// exponential time.
 async fn probe_out_of_fuel(arena: &Arena, steps: serde_json::Value) -> Stopped {
     let jar = arena
         .jar_builder(&[guests::PROBE])
@@ -158,6 +161,8 @@ async fn probe_out_of_fuel(arena: &Arena, steps: serde_json::Value) -> Stopped {
     jar.try_steps(steps).await.check_exhausted(Meter::Fuel)
 }
 
+/// Makes 2 attacks, for example `cpu-endless-loop-without-a-fuel-limit`: the attacker never returns, where
+/// the operator has not limited fuel.
 async fn out_of_time(arena: &Arena, guest: Guest) -> Stopped {
     let limits = |limits: &mut belljar_policy::Limits| {
         (limits.fuel, limits.fuel_per_call) = (u64::MAX, u64::MAX);
@@ -167,11 +172,14 @@ async fn out_of_time(arena: &Arena, guest: Guest) -> Stopped {
     jar.call_guest(guest).await.check_timed_out()
 }
 
+/// Makes 2 attacks, for example `cpu-deep-recursion`: the attacker calls itself without an end.
 async fn expect_trap(arena: &Arena, guest: Guest, name: &str) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     jar.call_guest(guest).await.check_trapped(name)
 }
 
+/// Attack `cpu-just-below-the-limit-of-each-call`: the attacker uses up nearly all the fuel of a call, call
+/// after call.
 async fn just_below(arena: &Arena) -> Stopped {
     const CALLS: u64 = 5;
     let limits = |limits: &mut belljar_policy::Limits| {

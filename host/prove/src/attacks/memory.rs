@@ -167,6 +167,8 @@ async fn grow_memory(arena: &Arena, guest: Guest) -> Stopped {
     call.check_completed()
 }
 
+/// Attack `memory-allocate-past-the-limit`: the attacker allocates more than its jar may have, and touches
+/// it.
 async fn allocate_too_much(arena: &Arena) -> Stopped {
     let jar = arena
         .jar_builder(&[guests::PROBE])
@@ -180,11 +182,14 @@ async fn allocate_too_much(arena: &Arena) -> Stopped {
     call.check_exhausted(belljar_policy::Meter::Memory)
 }
 
+/// Makes 4 attacks, for example `memory-string-of-4-gib`: the attacker claims that a log line is 4 GiB long.
 async fn crash_guest(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     jar.call_guest(guest).await.check_trapped("")
 }
 
+/// Makes 2 attacks, for example `memory-one-large-host-call`: the attacker hands the host a log line of 20
+/// MB.
 async fn probe_crashes(arena: &Arena, steps: serde_json::Value) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     jar.try_steps(steps).await.check_trapped("")
@@ -196,6 +201,8 @@ async fn held_without_end(arena: &Arena, step: serde_json::Value) -> Stopped {
     probe_crashes(arena, repeat).await
 }
 
+/// Attack `memory-wait-for-a-hundred-thousand-at-once`: the attacker waits for one timer named a hundred
+/// thousand times.
 async fn wait_repeatedly(arena: &Arena) -> Stopped {
     let steps = json!([
         { "do": "timer", "ns": 3_600_000_000_000_u64 },

@@ -227,6 +227,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Makes 2 attacks, for example `output-flood-on-stdout`: the attacker writes 64 MB to stdout.
 async fn stdio_flood(arena: &Arena, stderr: bool) -> Stopped {
     const KEPT: u64 = 10_000;
     const BYTES: u64 = 64_000_000;
@@ -243,6 +244,7 @@ async fn stdio_flood(arena: &Arena, stderr: bool) -> Stopped {
     call.stopped_if(kept as u64 <= KEPT && counted, "stdio to be cut and counted")
 }
 
+/// Makes 2 attacks, for example `output-flood-of-log-lines`: the attacker logs 100,000 lines.
 async fn lines_flood(arena: &Arena, step: Value) -> Stopped {
     let jar = arena
         .jar_builder(&[guests::PROBE])
@@ -255,6 +257,7 @@ async fn lines_flood(arena: &Arena, step: Value) -> Stopped {
     call.stopped_if(bounded, "lines to be cut and counted")
 }
 
+/// Attack `output-one-long-log-line`: the attacker logs one line of 10 MB.
 async fn long_line(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     let call = jar.try_steps(json!([{ "do": "log", "bytes": 10_000_000 }])).await;
@@ -262,6 +265,8 @@ async fn long_line(arena: &Arena) -> Stopped {
     call.stopped_if(longest.is_some_and(|bytes| bytes < 100_000), "a line that is cut")
 }
 
+/// Attack `output-empty-writes`: the attacker writes nothing to stdout a million times, each of which might
+/// be queued.
 async fn empty_writes(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     let steps = json!([
@@ -271,6 +276,8 @@ async fn empty_writes(arena: &Arena) -> Stopped {
     jar.try_steps(steps).await.check_completed()
 }
 
+/// Attack `output-write-past-the-welcome`: the attacker writes 10 MB to stdout at once, without asking how
+/// many bytes are welcome.
 async fn at_once(arena: &Arena) -> Stopped {
     const KEPT: usize = 10_000;
     let builder =
@@ -290,16 +297,21 @@ async fn send_unwelcome_step(arena: &Arena, step: Value) -> Stopped {
     jar.try_steps(json!([{ "do": "hold-stdout" }, step])).await.check_trapped("")
 }
 
+/// Makes 4 attacks, for example `output-answer-of-a-gigabyte`: the attacker claims that its answer is a
+/// gigabyte long.
 async fn crash_guest(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     jar.call_guest(guest).await.check_trapped("")
 }
 
+/// Makes 2 attacks, for example `output-answer-past-the-limit`: the attacker answers with 3 MB of text.
 async fn send_unusable_answer(arena: &Arena, steps: Value, why: &str) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     jar.try_steps(steps).await.check_bad_output(why)
 }
 
+/// Makes 2 attacks, for example `output-attachment-named-like-a-path`: the attacker names its attachment
+/// `../../.ssh/authorized_keys`.
 async fn send_attachment(arena: &Arena, name: &str) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     let step =
@@ -320,6 +332,7 @@ fn name_of(call: &AttackCall) -> Option<String> {
     }
 }
 
+/// Attack `output-error-of-a-megabyte`: the attacker fails with 3 MB of words.
 async fn long_error(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).open().await?;
     let text = "x".repeat(3_000_000);

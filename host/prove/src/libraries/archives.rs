@@ -313,10 +313,13 @@ fn honest_member() -> Vec<u8> {
     agent_member("agents/guest.md", "guest", "Read.")
 }
 
+/// Makes 3 attacks, for example `libraries-archive-many-entries`: the attacker has 150,000 empty files.
 async fn expect_refused(stage: &LibraryStage, archive: &[u8]) -> Stopped {
     stage.expect_refused(&stage.write_file("pack.tar.gz", archive)?).await
 }
 
+/// Makes 3 attacks, for example `libraries-archive-pax-size`: the attacker has a size in its extended header
+/// behind which an agent hides from other programs.
 async fn expect_taken(stage: &LibraryStage, archive: &[u8]) -> Stopped {
     stage.expect_installed(&stage.write_file("pack.tar.gz", archive)?, &["guest"]).await
 }

@@ -58,6 +58,8 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
     ),
 ];
 
+/// Makes 2 attacks, for example `libraries-name-taken`: the attacker is called as a library is that is there
+/// already.
 async fn add_under_name(stage: &LibraryStage, name: &str) -> Stopped {
     stage.write_file("source/agents/guest.md", agent_file("guest", "Read."))?;
     stage.expect_refused_as(&stage.path("source"), name).await

@@ -360,6 +360,8 @@ async fn link_objects(stage: &LibraryStage, name: &str, to: &str) -> Stopped {
     stage.expect_refused(&source).await
 }
 
+/// Makes 2 attacks, for example `libraries-git-head-fifo`: the attacker has a FIFO for its `HEAD`, so that
+/// whoever reads it waits.
 async fn place_fifo(stage: &LibraryStage, name: &str) -> Stopped {
     let source = make_skeleton(stage)?;
     let path = stage.path("source/.git").join(name);

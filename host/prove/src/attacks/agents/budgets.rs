@@ -91,6 +91,8 @@ tools = ['spawn_agent', 'delegate_parallel', 'agent_result', 'agent_status', 'fi
 limits = { steps = 40, tokens = 1000000 }
 ";
 
+/// Makes 3 attacks, for example `agents-spawns-without-end`: the attacker answers every question by spawning
+/// itself, at every depth.
 async fn spawn_endlessly(arena: &Arena, lines: Lines) -> Stopped {
     let mut scene = arena.build_scene(&ScenePlan {
         settings: SPAWNERS,
@@ -144,6 +146,8 @@ async fn spend_tokens(arena: &Arena) -> Stopped {
     check_budget_error(outcome, Meter::Tokens)
 }
 
+/// Attack `agents-fuel-reset-by-spawning`: the attacker spends its fuel through subagents, which have the
+/// same limit each.
 async fn spend_fuel(arena: &Arena) -> Stopped {
     const LIMIT: u64 = 200_000_000;
     let mut transcript = "transcript: 1\nagents:\n  - agent: it\n    turns:\n".to_owned();
@@ -181,6 +185,8 @@ fn check_budget_error(outcome: Outcome, meter: Meter) -> Stopped {
     }
 }
 
+/// Attack `agents-time-reset-by-spawning`: the attacker hands its work to a subagent with more time than it
+/// has itself.
 async fn spend_time(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: "

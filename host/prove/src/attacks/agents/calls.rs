@@ -102,6 +102,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `agents-unlisted-tool`: the attacker has its model call tools that the agent was not given.
 async fn unlisted_tool(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: "
@@ -126,6 +127,7 @@ agents:
     all_refused(results, 3)
 }
 
+/// Attack `agents-misspelt-tool`: the attacker spells a tool in ways that somebody might take for another.
 async fn call_misspelt_tool(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: r#"
@@ -153,6 +155,8 @@ agents:
     all_refused(first_step_answers(&scene, "it")?, 8)
 }
 
+/// Attack `agents-tool-of-another-agent`: the attacker calls a tool that only its neighbour in the same run
+/// is granted.
 async fn call_neighbours_tool(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: "
@@ -203,6 +207,7 @@ tools = ['counter']
     all_refused(first_step_answers(&scene, "two")?, 2)
 }
 
+/// Attack `agents-tools-of-the-host`: the attacker calls, as a subagent, every tool that is the host's own.
 async fn call_host_tools(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: "
@@ -264,6 +269,8 @@ async fn run_endless_agent(
     }
 }
 
+/// Makes 2 attacks, for example `agents-arguments-of-10-mb`: the attacker sends 10 MB of arguments, again and
+/// again.
 async fn refused_again_and_again(arena: &Arena, lines: Lines) -> Stopped {
     // Very long arguments use up the tokens before the steps.
     let (_, results) = run_endless_agent(arena, lines).await?;
@@ -271,6 +278,7 @@ async fn refused_again_and_again(arena: &Arena, lines: Lines) -> Stopped {
     all_refused(results, made)
 }
 
+/// Attack `agents-a-thousand-calls-at-once`: the attacker asks for a thousand calls in one step.
 async fn at_once(arena: &Arena) -> Stopped {
     let lines: Lines = |_| vec![("file_read", "{\"path\": \"a.txt\"}".to_owned()); 1_000];
     let (_, results) = run_endless_agent(arena, lines).await?;
@@ -282,6 +290,7 @@ async fn at_once(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `agents-loops-on-one-call`: the attacker makes the same call for ever.
 async fn repeat_call(arena: &Arena) -> Stopped {
     let lines: Lines = |_| tool_call("file_read", &json!({ "path": "a.txt" }));
     match run_endless_agent(arena, lines).await? {

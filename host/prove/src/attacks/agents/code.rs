@@ -177,6 +177,8 @@ async fn script_value(arena: &Arena, settings: &str, code: &str) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
+/// Attack `agents-code-outside-its-rights`: the attacker calls, from a script, tools that its agent was not
+/// given, and itself.
 async fn call_ungranted_tools(arena: &Arena) -> Stopped {
     let code = "const kind = f => { try { f(); return 'done' } catch (e) { return e.kind } };\n\
         [() => tools.file_write({path: 'a.txt', content: 'x'}), () => tools.spawn_agent({agent: 'it', task: 'x'}),\n\
@@ -184,6 +186,8 @@ async fn call_ungranted_tools(arena: &Arena) -> Stopped {
     script_value(arena, SETTINGS, code).await
 }
 
+/// Attack `agents-code-past-its-functions`: the attacker reaches behind the functions that stand for tools,
+/// to what makes the calls.
 async fn search_prototypes(arena: &Arena) -> Stopped {
     let code = "const all = new Set([Function('return this')(), tools, parallel, help, ToolError, tools.file_read]);\n\
         for (const one of all) {\n\
@@ -208,6 +212,8 @@ async fn search_prototypes(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(if text.contains("denied") { text } else { format!("denied: {text}") }))
 }
 
+/// Attack `agents-code-a-direct-call`: the attacker calls a tool directly that it was shown as a function
+/// alone.
 async fn call_tool_directly(arena: &Arena) -> Stopped {
     let settings = format!("{SETTINGS}tools_as = \"code\"\n");
     let turns = transcript_turns(&[("file_read", json!({ "path": "a.txt" }))]);
@@ -219,6 +225,8 @@ async fn call_tool_directly(arena: &Arena) -> Stopped {
     super::all_refused(super::first_step_answers(&scene, "it")?, 1)
 }
 
+/// Attack `agents-code-poison-the-interpreter`: the attacker changes the interpreter's own objects for the
+/// agent that comes after it.
 async fn poison_prototypes(arena: &Arena) -> Stopped {
     let poison = "Object.prototype.kind = 'mine'; Array.prototype.map = () => 'mine'; JSON.stringify = () => '{\"path\":\"mine\"}';\n\
         globalThis.leak = tools; String.prototype.split = () => ['mine']; 1";
@@ -241,6 +249,7 @@ async fn poison_prototypes(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
+/// Attack `agents-code-never-ends`: the attacker loops for ever and catches whatever would end it.
 async fn loop_endlessly(arena: &Arena) -> Stopped {
     let settings = format!("{SETTINGS}limits = {{ fuel_per_call = 200_000_000 }}\n");
     let code = "for (;;) { try { for (;;) { try { throw 1 } finally { continue } } } catch {} }";
@@ -251,6 +260,8 @@ async fn loop_endlessly(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
+/// Attack `agents-code-deep-recursion`: the attacker uses up the stack by functions, nested brackets,
+/// patterns and conversions.
 async fn nest_deeply(arena: &Arena) -> Stopped {
     let code = "const names = [() => { const f = () => f(); f() }, () => eval('['.repeat(3000) + ']'.repeat(3000)),\n\
         () => eval('('.repeat(3000) + '1' + ')'.repeat(3000)), () => JSON.parse('['.repeat(100000)),\n\
@@ -260,6 +271,8 @@ async fn nest_deeply(arena: &Arena) -> Stopped {
     script_value(arena, SETTINGS, code).await
 }
 
+/// Attack `agents-code-huge-output`: the attacker prints and returns more than its model, or its host, can
+/// take.
 async fn floods_output(arena: &Arena) -> Stopped {
     let code = "for (let i = 0; i < 300; i++) print('x'.repeat(100000)); 'y'.repeat(10000000)";
     let (text, _) = run_script(arena, SETTINGS, code).await?;
@@ -269,6 +282,8 @@ async fn floods_output(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(text.split("[belljar: ").nth(1).unwrap_or_default().to_owned()))
 }
 
+/// Attack `agents-code-memory`: the attacker takes all memory there is, and what its store's death would
+/// free.
 async fn hog_memory(arena: &Arena) -> Stopped {
     let code = "let big = []; for (;;) big.push(new Array(1e6).fill(1))";
     let (text, is_error) = run_script(arena, SETTINGS, code).await?;
@@ -278,12 +293,15 @@ async fn hog_memory(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
+/// Attack `agents-code-floods-parallel`: the attacker makes a hundred thousand calls at once.
 async fn floods_calls(arena: &Arena) -> Stopped {
     let code = "const many = parallel(new Array(100000).fill(tools.file_read.of({path: 'a.txt'})), {settle: true});\n\
         [...new Set(many.map(x => x.kind ?? 'done'))].join()";
     script_value(arena, SETTINGS, code).await
 }
 
+/// Attack `agents-code-kept-over-a-fork`: the attacker keeps what its calls gave in a variable, for a fork of
+/// its agent to find.
 async fn over_a_fork(arena: &Arena) -> Stopped {
     let keep = "globalThis.kept = tools.file_read({path: 'a.txt'});\n\
         tools.spawn_agent({mode: 'fork', task: 'look'}); 'kept'";
@@ -336,6 +354,8 @@ impl Journal for StepJournal {
     }
 }
 
+/// Attack `agents-code-another-way-after-its-death`: the attacker does what it does because of a variable,
+/// and runs again without it after the process died.
 async fn another_way(arena: &Arena) -> Stopped {
     let set = "globalThis.ready = true";
     let act = "if (globalThis.ready) { tools.file_read({path: 'a.txt'}) }\n'nothing to do'";

@@ -175,6 +175,8 @@ async fn skipped(arena: &Arena, text: String) -> Stopped {
         .ok_or_else(|| Escape::new("nobody is told"))
 }
 
+/// Attack `agents-file-that-is-a-fifo`: the attacker puts a FIFO, a link to a device and a link out of the
+/// workspace among its agents.
 async fn place_special_files(arena: &Arena) -> Stopped {
     let folder = arena.workspace().join(".belljar/agents");
     fs::create_dir_all(&folder)?;
@@ -234,6 +236,8 @@ fn toml_faults() -> Vec<String> {
     vec![format!("x={{{}}}", "a=1,".repeat(100_000)), "=\n".repeat(200_000)]
 }
 
+/// Makes 2 attacks, for example `agents-toml-bombs`: the attacker brings a `belljar.toml` that nests 100,000
+/// deep, or has a table for each letter.
 async fn parse_hostile_toml(arena: &Arena, texts: Vec<String>) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let mut told = Vec::new();

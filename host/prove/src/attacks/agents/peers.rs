@@ -224,6 +224,7 @@ async fn call_ungranted(arena: &Arena, manifest: &'static str, tools: &str) -> S
     check_all_denied(&said)
 }
 
+/// Attack `agents-peers-unasked`: the attacker calls tools although its manifest asks for none.
 async fn call_without_peers(arena: &Arena) -> Stopped {
     let steps = [json!({ "do": "list" }), call_step("file_read", &json!({ "path": "a.txt" }))];
     let scene = caller_scene(arena, BARE, &grants_toml(r#"["caller", "file_read"]"#), &steps, "")?;
@@ -238,6 +239,8 @@ async fn call_without_peers(arena: &Arena) -> Stopped {
     check_all_denied(said.get(1..).unwrap_or_default())
 }
 
+/// Attack `agents-peers-guess-names`: the attacker learns from answers which tools exist, are installed or
+/// are granted to others.
 async fn guess_tool_names(arena: &Arena) -> Stopped {
     // Tools that are granted to another agent, an installed one and a built-in one; two names of no tool; two
     // misspellings of `file_read`; an empty name; and a path.
@@ -270,6 +273,7 @@ async fn guess_tool_names(arena: &Arena) -> Stopped {
     check_all_denied(&said)
 }
 
+/// Attack `agents-peers-in-a-ring`: the attacker has a tool call itself, so that it waits for its own store.
 async fn call_in_ring(arena: &Arena) -> Stopped {
     let again = json!({ "steps": [{ "do": "list" }] });
     let many = json!({ "do": "many", "calls": [{ "tool": "caller", "arguments": again }] });
@@ -282,6 +286,8 @@ async fn call_in_ring(arena: &Arena) -> Stopped {
     check_all_denied(&said)
 }
 
+/// Attack `agents-peers-through-a-subagent`: the attacker has a tool start its own agent, whose tool starts
+/// it again, without end.
 async fn through_a_subagent(arena: &Arena) -> Stopped {
     let spawn = call_step("spawn_agent", &json!({ "agent": "it", "task": "again" }));
     let arguments = json!({ "steps": [spawn] });
@@ -307,6 +313,8 @@ async fn through_a_subagent(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told.join("; ")))
 }
 
+/// Attack `agents-peers-flood`: the attacker floods `call-many`, and calls again and again for the rest of
+/// its life.
 async fn flood_calls(arena: &Arena) -> Stopped {
     let one = json!({ "tool": "file_read", "arguments": { "path": "a.txt" } });
     let steps = [
@@ -325,6 +333,8 @@ async fn flood_calls(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(said.last().map(Value::to_string).unwrap_or_default()))
 }
 
+/// Attack `agents-peers-flood-of-refusals`: the attacker fills log and receipt with the refusals of calls
+/// that it asks for at once, by the thousand.
 async fn flood_of_refusals(arena: &Arena) -> Stopped {
     let one = json!({ "tool": "file_read", "arguments": {} });
     let steps = [json!({ "do": "many", "calls": vec![one; 5_000] })];
@@ -342,6 +352,8 @@ async fn flood_of_refusals(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(format!("{noted} of {denied} noted")))
 }
 
+/// Attack `agents-peers-spend-its-fuel-twice`: the attacker has other tools burn the fuel that its own call
+/// has not.
 async fn spend_fuel(arena: &Arena) -> Stopped {
     let spin = call_step(ENDLESS_LOOP.name, &json!({}));
     let steps = [spin.clone(), spin.clone(), spin];
@@ -358,6 +370,8 @@ async fn spend_fuel(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(said.iter().map(Value::to_string).collect::<Vec<_>>().join("; ")))
 }
 
+/// Attack `agents-peers-forge-receipts`: the attacker writes receipts of calls that it never made into its
+/// log, its answer and its arguments.
 async fn forge_receipts(arena: &Arena) -> Stopped {
     let forged = json!({
         "call_id": "c.1", "parent": "c", "step": 1, "tool": "file_write", "agent": "it",
@@ -394,6 +408,8 @@ impl Asker for OneTimeApprover {
     }
 }
 
+/// Attack `agents-peers-another-calls-approval`: the attacker makes a second call on the word that a person
+/// gave for the first.
 async fn approved_once(arena: &Arena) -> Stopped {
     let (one, two) = (json!({ "path": "a.txt" }), json!({ "path": "b.txt" }));
     let steps =
@@ -415,6 +431,8 @@ async fn approved_once(arena: &Arena) -> Stopped {
         .map(|verdict| Verdict::with_words(format!("denied: {}", verdict.told)))
 }
 
+/// Attack `agents-peers-hidden-from-a-hook`: the attacker makes a call that a hook refuses from inside a
+/// tool, spelled in several ways.
 async fn call_hooked_tool(arena: &Arena) -> Stopped {
     let raw = |text: &str| json!({ "do": "call", "tool": "file_read", "raw": text });
     let steps = [
@@ -442,6 +460,8 @@ command = '''if grep -q '"path":"b.txt"'; then echo "not this one" >&2; exit 2; 
     check_all_denied(&said)
 }
 
+/// Attack `agents-peers-under-one-id`: the attacker has its model give a call the id that a call of a tool
+/// has, to stand in its receipt.
 async fn under_one_id(arena: &Arena) -> Stopped {
     let steps = json!({ "steps": [call_step("file_read", &json!({ "path": "a.txt" }))] });
     let transcript = format!(

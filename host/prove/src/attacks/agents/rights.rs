@@ -76,6 +76,8 @@ agents:
       - say: done
 ";
 
+/// Attack `agents-asks-for-more-and-is-blocked`: the attacker asks for tools that the operator has not
+/// granted.
 async fn run_blocked_agent(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
@@ -92,6 +94,8 @@ async fn run_blocked_agent(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `agents-asks-for-more-and-runs`: the attacker asks for tools, directories, hosts and limits beyond
+/// its grants, and is run in part.
 async fn run_partial_agent(arena: &Arena) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
@@ -116,6 +120,8 @@ async fn run_partial_agent(arena: &Arena) -> Stopped {
     all_refused(first_step_answers(&scene, "it")?, 1)
 }
 
+/// Attack `agents-shadows-an-agent-of-the-home`: the attacker lies in a cloned repository under the name of
+/// an agent of the operator's.
 async fn shadow_home_agent(arena: &Arena) -> Stopped {
     let evil = agent_file("it", "").replace("You are it.", "You are mine now.");
     let scene = arena.build_scene(&ScenePlan {
@@ -155,6 +161,8 @@ fn parse_settings(home: &str, workspace: &str) -> Result<Settings, String> {
     })
 }
 
+/// Attack `agents-workspace-settings-that-widen`: the attacker brings a `belljar.toml` with models, secrets,
+/// hooks, tools and mounts of its own.
 async fn workspace_settings(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let mut told = Vec::new();
@@ -175,6 +183,8 @@ async fn workspace_settings(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told.join("; ")))
 }
 
+/// Attack `agents-workspace-grants-that-widen`: the attacker brings a `belljar.toml` that grants its agent
+/// tools, hosts and limits.
 async fn workspace_grants(arena: &Arena) -> Stopped {
     let workspace = "
 [grants.it]

@@ -62,6 +62,8 @@ fn sibling_scene(arena: &Arena, transcript: &str, settings: &str) -> Result<Agen
     })
 }
 
+/// Attack `agents-history-of-a-sibling`: the attacker looks for what its sibling and its parent said in what
+/// it is sent itself.
 async fn read_sibling_history(arena: &Arena) -> Stopped {
     let scene = sibling_scene(
         arena,
@@ -106,6 +108,7 @@ agents:
     }
 }
 
+/// Attack `agents-memory-of-a-tool`: the attacker leaves a mark in a tool's memory, for its sibling to find.
 async fn read_sibling_memory(arena: &Arena) -> Stopped {
     let child = "
     turns:
@@ -146,6 +149,8 @@ agents:
     Ok(Verdict::with_words(told.join(", ")))
 }
 
+/// Attack `agents-files-of-a-sibling`: the attacker reads, as a child with fewer rights, what only its
+/// sibling's tool may read.
 async fn read_sibling_files(arena: &Arena) -> Stopped {
     let scene = sibling_scene(
         arena,
@@ -179,6 +184,8 @@ agents:
     super::all_refused(first_step_answers(&scene, "two")?, 2)
 }
 
+/// Attack `agents-conclusion-of-a-sibling`: the attacker asks, from the background, for its sibling's
+/// conclusion.
 async fn read_sibling_result(arena: &Arena) -> Stopped {
     let tools = "tools = ['spawn_agent', 'agent_result', 'agent_status']\n";
     let settings = format!("[grants.boss]\n{tools}[grants.one]\n{tools}[grants.two]\n{tools}");

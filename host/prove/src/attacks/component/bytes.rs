@@ -84,6 +84,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `component-truncated`: the attacker ends in the middle, at any of 200 places.
 async fn load_truncated(arena: &Arena) -> Stopped {
     let whole = FILE_READ.unpack_bytes();
     let cut = |part: usize| whole.get(..9 + (whole.len() - 10) * part / 200);
@@ -91,11 +92,13 @@ async fn load_truncated(arena: &Arena) -> Stopped {
     none_loaded(arena, all).await
 }
 
+/// Attack `component-past-the-size`: the attacker is a working tool with 64 MB of padding.
 async fn load_padded(arena: &Arena) -> Stopped {
     let padding = build_section(forge::CUSTOM, &[vec![1, b'x'], vec![0; 64 << 20]].concat());
     not_loaded(arena, append_sections(&PLAIN.unpack_bytes(), &[padding])).await
 }
 
+/// Attack `component-claims-of-4-gib`: the attacker says that a section, a list and a name of it have 4 GiB.
 async fn load_false_lengths(arena: &Arena) -> Stopped {
     let most = encode_leb(0xffff_ffff);
     let long_section = [vec![forge::CUSTOM], most.clone(), b"x".to_vec()].concat();
@@ -109,6 +112,7 @@ async fn load_false_lengths(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `component-many-imports`: the attacker imports 100,000 things.
 async fn many_imports(arena: &Arena) -> Stopped {
     let import = |n: usize| {
         let name = format!("a{n}");

@@ -117,6 +117,8 @@ fn entry_with_ending<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path,
     found.map(PathBuf::as_path).ok_or_else(|| Escape::new(format!("no `.{ending}`")))
 }
 
+/// Makes 2 attacks, for example `component-planted-machine-code`: the attacker puts machine code of its own
+/// in the place of another tool's in the cache.
 async fn plant_entry(arena: &Arena, ending: &str) -> Stopped {
     let FilledCache { cache, plain, counter } = FilledCache::new(arena).await?;
     fs::copy(entry_with_ending(&counter, ending)?, entry_with_ending(&plain, ending)?)?;
@@ -146,6 +148,7 @@ async fn check_worthless(
     }
 }
 
+/// Attack `component-altered-machine-code`: the attacker changes one bit of machine code in the cache.
 async fn alter_entry(arena: &Arena) -> Stopped {
     let change = |_: &Path, entry: &Path| {
         let mut bytes = fs::read(entry)?;
@@ -158,6 +161,7 @@ async fn alter_entry(arena: &Arena) -> Stopped {
     check_worthless(arena, change).await
 }
 
+/// Attack `component-cache-open-to-others`: the attacker fills a cache directory that anybody may write to.
 async fn open_to_others(arena: &Arena) -> Stopped {
     let open =
         |cache: &Path, _: &Path| fs::set_permissions(cache, fs::Permissions::from_mode(0o777));
@@ -169,6 +173,7 @@ async fn open_to_others(arena: &Arena) -> Stopped {
     Ok(verdict)
 }
 
+/// Attack `component-link-for-a-cache`: the attacker puts a link in the place of the cache directory.
 async fn link_cache(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let place = arena.path("home").join("cache");
@@ -179,6 +184,7 @@ async fn link_cache(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `component-machine-code-for-a-tool`: the attacker is machine code already, to be run as it is.
 async fn as_a_tool(arena: &Arena) -> Stopped {
     let FilledCache { counter, .. } = FilledCache::new(arena).await?;
     let bytes = fs::read(entry_with_ending(&counter, "cwasm")?)?;

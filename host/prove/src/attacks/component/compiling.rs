@@ -109,6 +109,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 /// How long anything here is waited for.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// Attack `component-types-that-double`: the attacker declares 60 types, each twice the one before.
 async fn load_doubling_types(arena: &Arena) -> Stopped {
     // A tuple of twice the type before.
     let twice = |n: u8| vec![0x6f, 2, n, n];
@@ -121,6 +122,7 @@ async fn load_doubling_types(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `component-types-within-types`: the attacker declares a type that nests 100,000 deep.
 async fn deep_type(arena: &Arena) -> Stopped {
     // A component type, or an instance type, with one declaration: a type, again.
     let deep = |kind: u8| [[kind, 1, 1].repeat(100_000), vec![0x7f]].concat();
@@ -129,6 +131,8 @@ async fn deep_type(arena: &Arena) -> Stopped {
     none_loaded(arena, all.to_vec()).await
 }
 
+/// Attack `component-broken-code`: the attacker has functions that leave the stack as it may not be, or call
+/// what is not there.
 async fn broken_code(arena: &Arena) -> Stopped {
     let bodies: [&[u8]; 5] = [
         &[0x0b],
@@ -161,6 +165,8 @@ fn unfolding_component() -> Vec<u8> {
     append_sections(&PLAIN.unpack_bytes(), &[nested, build_section(forge::INSTANCE, &instance)])
 }
 
+/// Attack `component-fifty-megabytes-of-functions`: the attacker brings 50 MB of functions, to keep a
+/// compiler busy.
 async fn fifty_megabytes(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let before = list_children();
@@ -208,6 +214,8 @@ async fn compile_billion(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told.join("; ")))
 }
 
+/// Attack `component-bomb-in-the-way-of-others`: the attacker keeps the compiler to itself, while others open
+/// tools that are compiled already.
 async fn in_the_way(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let cache = Some(arena.path("home").join("cache"));
@@ -237,6 +245,8 @@ async fn in_the_way(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `component-bombs-before-an-honest-one`: the attacker keeps the compiler to itself, while others
+/// wait for a tool's first compilation.
 async fn before_an_honest_one(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;

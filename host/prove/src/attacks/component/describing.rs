@@ -97,12 +97,15 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `component-pattern-in-its-schema`: the attacker describes an argument with a pattern that takes
+/// terabytes to compile.
 async fn describe_costly_pattern(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::PATTERN_IN_SCHEMA]).open().await?;
     let arguments = serde_json::json!({ "a": "a".repeat(100_000) });
     jar.call_tool(guests::PATTERN_IN_SCHEMA.name, arguments).await.check_completed()
 }
 
+/// Attack `component-false-hint`: the attacker says that it only reads, and then writes.
 async fn false_hint(arena: &Arena) -> Stopped {
     let guest = guests::FALSE_HINT;
     let described =
@@ -131,6 +134,7 @@ async fn is_changing(arena: &Arena) -> Result<bool, Escape> {
     Ok(false)
 }
 
+/// Attack `component-changes-its-description`: the attacker answers `describe` with another name each time.
 async fn change_name(arena: &Arena) -> Stopped {
     let guest = guests::CHANGING;
     if !is_changing(arena).await? {

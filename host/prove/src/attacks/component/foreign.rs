@@ -267,6 +267,8 @@ async fn pass_option(arena: &Arena, guest: Guest) -> Stopped {
     Ok(verdict)
 }
 
+/// Attack `component-module-of-another-host`: the attacker is a core module that imports a function of the
+/// host's choosing, to be adapted.
 async fn adapt_foreign_module(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     // (type (func)), (import "env" "exec" (func)), and an export `_start` of it.

@@ -94,6 +94,8 @@ fn check_stock_reader(catalogue: &ToolCatalogue) -> Stopped {
     Ok(Verdict::with_words(problems.join("; ")))
 }
 
+/// Attack `component-takes-the-names-of-others`: the attacker describes itself as `file_read` and
+/// `spawn_agent`.
 async fn install_impostor(arena: &Arena) -> Stopped {
     impostor_of(arena, guests::IMPOSTOR, 2).await
 }
@@ -108,6 +110,8 @@ pub(super) async fn impostor_of(arena: &Arena, guest: Guest, names: usize) -> St
     check_stock_reader(&catalogue)
 }
 
+/// Makes 3 attacks, for example `component-installed-under-a-taken-name`: the attacker is installed as
+/// `file_read`.
 async fn left_out(arena: &Arena, name: &str, pinned: Option<Guest>) -> Stopped {
     install_tool(arena, name, guests::PLAIN).await?;
     let catalogue = open_catalogue(arena, name, pinned).await?;
@@ -121,6 +125,7 @@ async fn left_out(arena: &Arena, name: &str, pinned: Option<Guest>) -> Stopped {
     check_stock_reader(&catalogue)
 }
 
+/// Attack `component-of-a-fifo`: the attacker is a FIFO, which nobody will ever write to.
 async fn install_fifo(arena: &Arena) -> Stopped {
     install_tool(arena, "helper", guests::PLAIN).await?;
     let place = arena.path("home").join("tools/helper/tool.wasm");

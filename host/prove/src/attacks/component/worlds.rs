@@ -86,6 +86,8 @@ async fn never_loaded(arena: &Arena, guest: Guest) -> Stopped {
     }
 }
 
+/// Attack `component-interfaces-without-a-grant`: the attacker calls the network, sockets and files of its
+/// imports, without any grant.
 async fn call_ungranted_imports(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::PROBE]).no_mounts().open().await?;
     let at = arena.forbidden_address();

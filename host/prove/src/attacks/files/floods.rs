@@ -77,6 +77,7 @@ fn repeat_step(times: u64, step: Value) -> Value {
     json!({ "do": "repeat", "times": times, "step": step })
 }
 
+/// Attack `files-sparse-file`: the attacker makes a file of 1 TiB without writing any of it.
 async fn make_sparse_file(arena: &Arena) -> Stopped {
     let jar = open_writer(arena).await?;
     let steps = json!([
@@ -91,6 +92,7 @@ async fn make_sparse_file(arena: &Arena) -> Stopped {
     check_small(arena, 0, stopped)
 }
 
+/// Attack `files-more-bytes-than-granted`: the attacker writes on and on, by every route.
 async fn write_endlessly(arena: &Arena) -> Stopped {
     const MOST: u64 = 1 << 20;
     let builder = arena.jar_builder(&[guests::PROBE]).read_write();
@@ -135,6 +137,7 @@ async fn expect_early_end(
     }
 }
 
+/// Attack `files-flood-of-empty-files`: the attacker makes 12,000 empty files, which cost inodes and no byte.
 async fn make_many_files(arena: &Arena) -> Stopped {
     let open = json!({ "do": "write-file", "place": place_at("f{n}"), "text": "" });
     let stopped =
@@ -143,12 +146,14 @@ async fn make_many_files(arena: &Arena) -> Stopped {
     if made > 10_000 { Err(Escape::new(format!("{made} files were made"))) } else { Ok(stopped) }
 }
 
+/// Attack `files-hundred-thousand-descriptors`: the attacker opens a file 100,000 times without closing it.
 async fn open_many_descriptors(arena: &Arena) -> Stopped {
     arena.write_file("a", "text")?;
     let open = json!({ "do": "open", "place": place_at("a"), "mode": "read" });
     expect_early_end(arena, json!({ "do": "preopens" }), open, 100_000, 64).await
 }
 
+/// Attack `files-flood-of-streams`: the attacker opens 10,000 streams on one file.
 async fn open_many_streams(arena: &Arena) -> Stopped {
     arena.write_file("a", "text")?;
     let open = json!({ "do": "open", "place": place_at("a"), "mode": "read" });
@@ -156,6 +161,7 @@ async fn open_many_streams(arena: &Arena) -> Stopped {
     expect_early_end(arena, open, stream, 10_000, 256).await
 }
 
+/// Attack `files-flood-of-listings`: the attacker keeps listing a large directory without reading the lists.
 async fn open_many_listings(arena: &Arena) -> Stopped {
     for number in 0..1_000 {
         arena.write_file(&format!("folder/{number}"), "")?;
@@ -165,6 +171,7 @@ async fn open_many_listings(arena: &Arena) -> Stopped {
     expect_early_end(arena, open, json!({ "do": "listing", "held": 0 }), 1_000, 33).await
 }
 
+/// Attack `files-twelve-thousand-deep`: the attacker makes directories within directories, 12,000 deep.
 async fn make_deep_directories(arena: &Arena) -> Stopped {
     let jar = open_writer(arena).await?;
     let steps = jar.run_steps(json!([{ "do": "descend", "depth": 12_000 }])).await?;

@@ -128,6 +128,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `files-dot-dot`: the attacker reads its way out of the mount with `..`.
 async fn dot_dot(arena: &Arena) -> Stopped {
     let jar = open_reader(arena).await?;
     let steps = json!([
@@ -143,6 +144,7 @@ async fn dot_dot(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["not-permitted", "no-entry"])
 }
 
+/// Attack `files-absolute-path`: the attacker reads absolute paths.
 async fn read_absolute_path(arena: &Arena) -> Stopped {
     let jar = open_reader(arena).await?;
     let canary = arena.outside_path().join("canary.txt");
@@ -172,6 +174,8 @@ async fn follow_links(arena: &Arena, targets: &[&str], below: &str) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
+/// Attack `files-absolute-link`: the attacker reads a file outside through a link with an absolute target,
+/// and asks where it leads.
 async fn absolute_link(arena: &Arena) -> Stopped {
     make_link(arena, arena.outside_path().join("canary.txt"), "link")?;
     let jar = open_reader(arena).await?;
@@ -179,6 +183,7 @@ async fn absolute_link(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
+/// Attack `files-loop-of-links`: the attacker follows links that lead to each other.
 async fn link_loop(arena: &Arena) -> Stopped {
     for (target, name) in [("there", "here"), ("here", "there"), ("self", "self"), ("x/y", "x")] {
         make_link(arena, target, name)?;
@@ -188,6 +193,8 @@ async fn link_loop(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["loop"])
 }
 
+/// Attack `files-create-through-a-dangling-link`: the attacker creates a file outside through a link to a
+/// name that is not there.
 async fn follow_dangling_link(arena: &Arena) -> Stopped {
     make_link(arena, "../outside/new.txt", "link")?;
     make_link(arena, arena.outside_path().join("new.txt"), "absolute")?;
@@ -241,6 +248,8 @@ async fn swap_directory(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-climb-from-an-open-directory`: the attacker opens a directory of the mount and climbs out of
+/// it with `..`.
 async fn climb_from_descriptor(arena: &Arena) -> Stopped {
     arena.write_file("folder/a.txt", "a")?;
     let jar = open_reader(arena).await?;
@@ -256,6 +265,7 @@ async fn climb_from_descriptor(arena: &Arena) -> Stopped {
     steps.all_refused(1, &["not-permitted"])
 }
 
+/// Attack `files-name-that-is-no-text`: the attacker makes a directory whose name is no UTF-8.
 async fn bad_name(arena: &Arena) -> Stopped {
     let jar = arena.jar_builder(&[guests::BAD_NAME]).read_write().open().await?;
     let stopped = jar.call_guest(guests::BAD_NAME).await.check_trapped("")?;
@@ -265,6 +275,7 @@ async fn bad_name(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-odd-names`: the attacker opens names with a NUL, of 256 bytes, of 100,000 bytes and of none.
 async fn odd_names(arena: &Arena) -> Stopped {
     let jar = open_writer(arena).await?;
     let write = |path: &str| json!({ "do": "write-file", "place": place_at(path), "text": "x" });

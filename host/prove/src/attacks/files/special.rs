@@ -48,12 +48,14 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `files-fifo`: the attacker opens a FIFO, which would hold a thread of the host for good.
 async fn open_fifo(arena: &Arena) -> Stopped {
     let path = arena.workspace().join("fifo");
     mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).map_err(std::io::Error::from)?;
     expect_open_refused(arena, "fifo").await
 }
 
+/// Attack `files-socket`: the attacker opens a socket that lies in the mount.
 async fn open_socket(arena: &Arena) -> Stopped {
     let _listener = std::os::unix::net::UnixListener::bind(arena.workspace().join("socket"))?;
     expect_open_refused(arena, "socket").await
@@ -74,6 +76,7 @@ async fn expect_open_refused(arena: &Arena, name: &str) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["access"])
 }
 
+/// Attack `files-devices`: the attacker reads devices through a mount of `/dev`.
 async fn read_devices(arena: &Arena) -> Stopped {
     let jar = arena
         .jar_builder(&[guests::PROBE])
@@ -85,6 +88,7 @@ async fn read_devices(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["access", "no-entry"])
 }
 
+/// Attack `files-own-process`: the attacker leaves a mount of `/proc/self` through the links of the system.
 async fn read_proc(arena: &Arena) -> Stopped {
     let builder = arena.jar_builder(&[guests::PROBE]);
     let jar = builder.mount_host("proc", "/proc/self", MountAccess::Read).open().await?;

@@ -110,6 +110,8 @@ fn open_step(path: &str, open: &str, mode: &str) -> Value {
     json!({ "do": "open", "place": place_at(path), "open": open, "mode": mode })
 }
 
+/// Attack `files-every-write-on-a-read-only-mount`: the attacker writes, truncates, renames, links, makes,
+/// removes and stamps on a read-only mount.
 async fn read_only(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     arena.write_file("folder/b.txt", "text of b")?;
@@ -146,6 +148,8 @@ async fn read_only(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["read-only", "not-permitted"])
 }
 
+/// Attack `files-write-through-a-reading-descriptor`: the attacker writes, resizes and stamps through a
+/// descriptor opened for reading.
 async fn reading_descriptor(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_reader(arena).await?;
@@ -162,6 +166,8 @@ async fn reading_descriptor(arena: &Arena) -> Stopped {
     steps.all_refused(1, &["read-only", "bad-descriptor", "not-permitted"])
 }
 
+/// Attack `files-from-mount-to-mount`: the attacker moves and links between a read-only and a writable mount
+/// of the same jar.
 async fn between_mounts(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     std::fs::write(arena.path("second").join("b.txt"), "text of b")?;
@@ -186,6 +192,8 @@ async fn between_mounts(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `files-between-two-writable-mounts`: the attacker moves and links from one writable mount to
+/// another.
 async fn two_writable(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let builder = arena
@@ -200,6 +208,8 @@ async fn two_writable(arena: &Arena) -> Stopped {
     builder.open().await?.run_steps(steps).await?.all_refused(0, &["cross-device"])
 }
 
+/// Attack `files-read-only-mount-beside-a-writable-one`: the attacker reaches the read-only mount from the
+/// writable one with `..`, and writes there.
 async fn write_beside_mount(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = arena
@@ -221,6 +231,8 @@ async fn write_beside_mount(arena: &Arena) -> Stopped {
     steps.all_refused(1, &["not-permitted"])
 }
 
+/// Attack `files-hard-link-to-a-file-outside`: the attacker writes to a file of the mount that has a second
+/// name outside.
 async fn hard_link(arena: &Arena) -> Stopped {
     std::fs::hard_link(arena.outside_path().join("canary.txt"), arena.workspace().join("a.txt"))?;
     let jar = open_writer(arena).await?;
@@ -236,6 +248,7 @@ async fn hard_link(arena: &Arena) -> Stopped {
     if text == CANARY { Ok(stopped) } else { Err(Escape::new("the file outside was written")) }
 }
 
+/// Attack `files-make-a-link`: the attacker makes a symbolic link for the user's own programs to follow.
 async fn makes_link(arena: &Arena) -> Stopped {
     let jar = open_writer(arena).await?;
     let to =
@@ -248,6 +261,7 @@ async fn makes_link(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-move-a-link`: the attacker renames a link that leads out, with and without trailing slashes.
 async fn moves_link(arena: &Arena) -> Stopped {
     make_link(arena, "../outside", "link")?;
     make_link(arena, "../outside/canary.txt", "file")?;
@@ -278,6 +292,8 @@ async fn moves_link(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `files-protected-names`: the attacker writes `AGENTS.md`, `belljar.toml` and `.belljar/`, also by
+/// renaming and in capitals.
 async fn write_protected_names(arena: &Arena) -> Stopped {
     arena.write_file(".belljar/agents/it.md", "mine")?;
     arena.write_file("AGENTS.md", "mine")?;
@@ -307,6 +323,8 @@ async fn write_protected_names(arena: &Arena) -> Stopped {
     check_unchanged(arena, &["AGENTS.md", ".belljar/agents/it.md"], "mine", stopped)
 }
 
+/// Attack `files-protected-name-behind-a-link`: the attacker writes to what a link named `AGENTS.md` means,
+/// and through a link into `.belljar`.
 async fn protected_links(arena: &Arena) -> Stopped {
     arena.write_file("real.md", "mine")?;
     arena.write_file(".belljar/agents/it.md", "mine")?;

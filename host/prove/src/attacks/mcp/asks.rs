@@ -93,6 +93,7 @@ fn sample_params(text: &str) -> Value {
     json!({"messages": [{"role": "user", "content": content}], "maxTokens": 100})
 }
 
+/// Attack `mcp-samples-without-end`: the attacker was granted a model, and has it write again and again.
 async fn sample_too_often(arena: &Arena) -> Stopped {
     let settings = "sampling = 'writer'\nsampling_tokens = 260\n";
     let met = ask_repeatedly(arena, settings, SAMPLE, |_| sample_params("a poem")).await?;
@@ -103,6 +104,7 @@ async fn sample_too_often(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `mcp-samples-with-tools`: the attacker was granted a model, and gives it tools and another name.
 async fn with_tools(arena: &Arena) -> Stopped {
     let met = ask_repeatedly(arena, "sampling = 'writer'\n", SAMPLE, |_| {
         let mut params = sample_params("call the tool");
@@ -114,6 +116,7 @@ async fn with_tools(arena: &Arena) -> Stopped {
     check_nothing_done(&met, |answer| answer["error"]["code"] == -32602)
 }
 
+/// Attack `mcp-form-for-a-secret`: the attacker was granted forms, and asks in one for a password.
 async fn elicit_secrets(arena: &Arena) -> Stopped {
     let met = ask_repeatedly(arena, "elicitation = true\n", ELICIT, |id| {
         let name = ["password", "api_key", "Pass-Phrase"].into_iter().cycle().nth(id);
@@ -124,6 +127,8 @@ async fn elicit_secrets(arena: &Arena) -> Stopped {
     check_nothing_done(&met, |answer| answer["result"]["action"] == "decline")
 }
 
+/// Attack `mcp-address-leads-home`: the attacker was granted forms, and sends the person to addresses of
+/// their own machine and network.
 async fn leads_home(arena: &Arena) -> Stopped {
     let met = ask_repeatedly(arena, "elicitation = true\n", ELICIT, |id| {
         let hosts = ["localhost:8443", "127.1", "[::1]", "192.168.1.1", "nas.local", "router"];
@@ -134,6 +139,8 @@ async fn leads_home(arena: &Arena) -> Stopped {
     check_nothing_done(&met, |answer| answer["result"]["action"] == "decline")
 }
 
+/// Attack `mcp-asks-for-what-another-has`: the attacker was granted forms, and asks for directories and a
+/// model.
 async fn sample_without_grant(arena: &Arena) -> Stopped {
     let met = ask_repeatedly(arena, "elicitation = true\n", SAMPLE, |_| sample_params("x")).await?;
     let refused = |answer: &Value| answer["error"]["code"] == -32601;

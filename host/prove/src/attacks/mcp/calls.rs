@@ -108,6 +108,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     },
 ];
 
+/// Attack `mcp-flood-of-messages`: the attacker sends reports of progress without end in place of an answer.
 async fn flood_progress(arena: &Arena) -> Stopped {
     in_call(arena, |_| {
         let report = json!({
@@ -119,10 +120,12 @@ async fn flood_progress(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `mcp-endless-message`: the attacker sends one message without end.
 async fn stream_endlessly(arena: &Arena) -> Stopped {
     in_call(arena, |_| vec![stream_head(), PeerAct::Flood(b"data: x\n".repeat(1_000))]).await
 }
 
+/// Attack `mcp-never-answers`: the attacker takes the call and says nothing.
 async fn never_answer(arena: &Arena) -> Stopped {
     let script =
         honest_server(|message| (message.method == "tools/call").then(|| vec![PeerAct::Hold]));
@@ -131,6 +134,7 @@ async fn never_answer(arena: &Arena) -> Stopped {
         .check_refused()
 }
 
+/// Attack `mcp-answer-of-another`: the attacker answers a request that nobody has made.
 async fn answer_another_id(arena: &Arena) -> Stopped {
     in_call(arena, |message| {
         let id = message.body["id"].as_u64().unwrap_or_default() + 1;
@@ -141,6 +145,7 @@ async fn answer_another_id(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `mcp-asks-in-a-loop`: the attacker asks for the agent's model again and again.
 async fn ask_for_samples(arena: &Arena) -> Stopped {
     in_call(arena, |_| {
         let wish = json!({
@@ -172,19 +177,24 @@ async fn without_a_session(arena: &Arena, method: &'static str, calls: usize) ->
     }
 }
 
+/// Attack `mcp-rounds-without-end`: the attacker has no session, and answers each round with another form.
 async fn ask_endless_rounds(arena: &Arena) -> Stopped {
     without_a_session(arena, "elicitation/create", 8).await
 }
 
+/// Attack `mcp-asks-in-a-round`: the attacker has no session, and asks for the agent's model before it
+/// answers.
 async fn asks_in_a_round(arena: &Arena) -> Stopped {
     without_a_session(arena, "sampling/createMessage", 1).await
 }
 
+/// Attack `mcp-redirect`: the attacker redirects a call to a service of this machine.
 async fn redirect_call(arena: &Arena) -> Stopped {
     let elsewhere = format!("location: http://{}/\r\n", arena.forbidden_address());
     in_call(arena, move |_| status_reply("307 Temporary Redirect", &elsewhere)).await
 }
 
+/// Attack `mcp-name-of-this-machine`: the attacker has its name lead to this machine after it was accepted.
 async fn resolve_to_loopback(arena: &Arena) -> Stopped {
     arena.set_name_answers(NAME, [vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]]);
     let peer = arena.start_peer(honest_server(|_| None)).await?;
@@ -196,6 +206,7 @@ async fn resolve_to_loopback(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `mcp-output-bomb`: the attacker answers with three megabytes of text.
 async fn return_huge_output(arena: &Arena) -> Stopped {
     in_call(arena, |message| message.result_reply(&text_result(&"x".repeat(3 << 20)))).await
 }

@@ -89,6 +89,8 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     },
 ];
 
+/// Makes 2 attacks, for example `mcp-token-repeated`: the attacker answers with the token that it was asked
+/// with.
 async fn repeat_token(arena: &Arena, shown: fn(&str) -> String) -> Stopped {
     let token = arena.secret_value().to_owned();
     let text = shown(&token);
@@ -142,6 +144,8 @@ async fn expect_no_token(arena: &Arena, script: Script) -> Stopped {
     met.check_refused()
 }
 
+/// Attack `mcp-login-at-another-host`: the attacker says who it is at an address of another service of this
+/// machine.
 async fn another_host(arena: &Arena) -> Stopped {
     let elsewhere = arena.forbidden_address();
     let challenge = move |_: &PeerRequest| {
@@ -154,6 +158,8 @@ async fn another_host(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `mcp-login-redirected`: the attacker redirects the question who gives out tokens for it to a
+/// service of this machine.
 async fn redirect_discovery(arena: &Arena) -> Stopped {
     let location = format!("location: http://{}/\r\n", arena.forbidden_address());
     expect_no_token(
@@ -163,6 +169,8 @@ async fn redirect_discovery(arena: &Arena) -> Stopped {
     .await
 }
 
+/// Attack `mcp-login-of-another-server`: the attacker says that it is another server, for which it would get
+/// the token.
 async fn another_server(arena: &Arena) -> Stopped {
     let script = token_wanting_server(bearer_challenge, |_, host| {
         let issuers = [format!("http://{host}")];
@@ -184,6 +192,7 @@ fn issuer_document(name: &str, host: &str) -> Vec<PeerAct> {
     }))
 }
 
+/// Attack `mcp-login-of-another-issuer`: the attacker names an issuer that says it is another.
 async fn another_issuer(arena: &Arena) -> Stopped {
     let script = token_wanting_server(bearer_challenge, |path, host| {
         match path.contains("protected-resource") {
@@ -194,6 +203,8 @@ async fn another_issuer(arena: &Arena) -> Stopped {
     expect_no_token(arena, script).await
 }
 
+/// Attack `mcp-login-steals-the-client`: the attacker names itself as the issuer, to be sent the secret of
+/// the client.
 async fn steal_client_secret(arena: &Arena) -> Stopped {
     let script = token_wanting_server(bearer_challenge, |path, host| {
         match path.contains("protected-resource") {
@@ -204,6 +215,7 @@ async fn steal_client_secret(arena: &Arena) -> Stopped {
     expect_no_token(arena, script).await
 }
 
+/// Attack `mcp-login-without-end`: the attacker says without end who it is.
 async fn without_end(arena: &Arena) -> Stopped {
     let script = token_wanting_server(bearer_challenge, |_, _| {
         let head =

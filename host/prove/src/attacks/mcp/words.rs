@@ -58,6 +58,8 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
 
 const HOSTILE: &str = "a\u{1b}[2Jb\u{202e}c\u{200b}\u{e0041}d";
 
+/// Attack `mcp-escapes`: the attacker answers with sequences that move a cursor, and with characters that
+/// nobody sees.
 async fn send_hidden_escapes(arena: &Arena) -> Stopped {
     let script = honest_server(|message| {
         (message.method == "tools/call").then(|| message.result_reply(&text_result(HOSTILE)))
@@ -72,6 +74,8 @@ async fn send_hidden_escapes(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `mcp-half-a-surrogate-pair`: the attacker answers with half a surrogate pair, which no strict
+/// reader of JSON takes.
 async fn half_a_pair(arena: &Arena) -> Stopped {
     let script = honest_server(|message| {
         (message.method == "tools/call").then(|| {
@@ -94,6 +98,7 @@ async fn half_a_pair(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `mcp-escapes-in-an-error`: the attacker hides the same in the text of an error.
 async fn escapes_in_an_error(arena: &Arena) -> Stopped {
     let told = in_call(arena, |message| {
         let error = json!({"code": -1, "message": HOSTILE});
@@ -151,6 +156,7 @@ async fn claim_rights(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `mcp-file-with-a-path`: the attacker answers with a file whose name leads out of every directory.
 async fn send_outside_name(arena: &Arena) -> Stopped {
     let script = honest_server(|message| {
         (message.method == "tools/call").then(|| {

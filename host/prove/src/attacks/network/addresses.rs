@@ -193,6 +193,8 @@ fn parse_ipv4(text: &str) -> Result<IpAddr, Escape> {
     Ok(ip.into())
 }
 
+/// Attack `network-redirect-to-a-private-address`: the attacker is redirected by a granted host to this
+/// machine and to a metadata service.
 async fn redirect_to_forbidden(arena: &Arena) -> Stopped {
     let here = format!("http://{}/", arena.forbidden_address());
     let headers = [("location", &*here), ("refresh", &*format!("0; url={here}"))];
@@ -211,6 +213,8 @@ async fn redirect_to_forbidden(arena: &Arena) -> Stopped {
     all_denied(&steps, &[PROHIBITED], DenyCode::AddressNotAllowed)
 }
 
+/// Attack `network-rebinding`: the attacker has its name resolve to a granted address first, and to another
+/// when it counts.
 async fn rebind_name(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
     // Nobody listens at the granted address; the forbidden one is this machine's own.
@@ -233,6 +237,8 @@ async fn rebind_name(arena: &Arena) -> Stopped {
     )
 }
 
+/// Attack `network-bad-address-among-good`: the attacker has its name resolve to a granted and a private
+/// address at once.
 async fn among_good(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
     let granted = [format!("http://mixed.test:{port}"), format!("http://127.0.0.2:{port}")];
@@ -244,6 +250,7 @@ async fn among_good(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["Connection", "DestinationUnavailable"])
 }
 
+/// Attack `network-addresses-without-end`: the attacker has its name resolve to 20,000 addresses.
 async fn without_end(arena: &Arena) -> Stopped {
     const LOOKED_AT: usize = 16;
     let port = arena.forbidden_address().port();
@@ -258,6 +265,8 @@ async fn without_end(arena: &Arena) -> Stopped {
     all_denied(&steps, &[PROHIBITED], DenyCode::AddressNotAllowed)
 }
 
+/// Attack `network-name-of-this-machine`: the attacker asks this machine by its names where every host is
+/// granted.
 async fn this_machine(arena: &Arena) -> Stopped {
     let names = ["localhost", "localhost.", "LOCALHOST", "machine.test", "a.localhost"];
     for name in names {
@@ -266,6 +275,8 @@ async fn this_machine(arena: &Arena) -> Stopped {
     all_of(arena, &names).await
 }
 
+/// Attack `network-metadata-services`: the attacker asks the metadata services of the clouds where every host
+/// is granted.
 async fn ask_metadata_service(arena: &Arena) -> Stopped {
     arena.set_name_answers("metadata.google.internal", [vec![parse_ipv4("169.254.169.254")?]]);
     let hosts = [
@@ -315,6 +326,8 @@ async fn own_list(arena: &Arena, in_the_file: bool) -> Stopped {
     ask_as_agent(arena, ANY, "tools: [probe]\n", NAMED).await
 }
 
+/// Attack `network-manifest-that-asked-for-no-host`: the attacker is a tool without hosts in its manifest, in
+/// an agent that was granted one.
 async fn never_asked(arena: &Arena) -> Stopped {
     let granted = format!("http://{}", arena.forbidden_address());
     ask_as_agent(arena, &granted, "tools: [probe]\n", crate::scene::BARE).await

@@ -107,6 +107,8 @@ fn named_step(step: &str, authority: &str) -> Value {
     value
 }
 
+/// Attack `network-more-connections-than-allowed`: the attacker opens a connection more than its limit, with
+/// all the others held open.
 async fn open_many_connections(arena: &Arena) -> Stopped {
     const ALLOWED: u64 = 3;
     let (count, mut asked) = watch::channel(0_u64);
@@ -133,6 +135,8 @@ async fn open_many_connections(arena: &Arena) -> Stopped {
     check_both(denied, steps.all_refused(0, &["ConnectionLimitReached"]))
 }
 
+/// Attack `network-upload-past-the-budget`: the attacker uploads a megabyte where a hundred kilobytes are
+/// granted.
 async fn upload_too_much(arena: &Arena) -> Stopped {
     const EGRESS: u64 = 100_000;
     let peer = arena.start_peer(page_script("thanks")).await?;
@@ -156,6 +160,8 @@ async fn upload_too_much(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `network-upload-in-small-pieces`: the attacker sends one small request after the other, over
+/// several calls.
 async fn small_pieces(arena: &Arena) -> Stopped {
     const EGRESS: u64 = 5_000;
     let peer = arena.start_peer(page_script("thanks")).await?;
@@ -179,6 +185,8 @@ async fn small_pieces(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(last.ok_or_else(|| Escape::new("nothing was refused"))?))
 }
 
+/// Attack `network-flood-of-refused-requests`: the attacker makes 2,000 requests that are refused, to fill
+/// the record.
 async fn flood_refusals(arena: &Arena) -> Stopped {
     const REQUESTS: u64 = 2_000;
     let peer = arena.start_peer(page_script("here")).await?;
@@ -199,6 +207,7 @@ async fn flood_refusals(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `network-requests-never-sent`: the attacker makes 100,000 requests and sends none.
 async fn never_sent(arena: &Arena) -> Stopped {
     let jar = open_network_jar(arena, &["http://*:*"]).await?;
     let step = named_step("http-hold", "held.test");
@@ -206,12 +215,14 @@ async fn never_sent(arena: &Arena) -> Stopped {
     jar.try_steps(repeat).await.check_trapped("")
 }
 
+/// Attack `network-promises-never-read`: the attacker sends 20,000 requests and asks for no answer.
 async fn never_read(arena: &Arena) -> Stopped {
     let jar = open_network_jar(arena, &["http://*:*"]).await?;
     let repeat = json!([{ "do": "repeat", "times": 20_000, "step": send_step("held.test") }]);
     jar.try_steps(repeat).await.check_trapped("")
 }
 
+/// Attack `network-headers-of-a-request`: the attacker sends a hundred headers and one, and three hundred.
 async fn send_many_headers(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -227,11 +238,14 @@ async fn send_many_headers(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["Size"])
 }
 
+/// Attack `network-header-past-the-bound`: the attacker fills a list of headers with a megabyte.
 async fn long_header(arena: &Arena) -> Stopped {
     let jar = open_network_jar(arena, &["http://*:*"]).await?;
     jar.try_steps(json!([{ "do": "fields", "bytes": 1 << 20 }])).await.check_trapped("")
 }
 
+/// Attack `network-long-parts`: the attacker asks with a path, an authority, a method and a scheme of 100,000
+/// letters.
 async fn long_parts(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;

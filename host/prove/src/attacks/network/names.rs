@@ -139,6 +139,8 @@ fn loopback_addresses() -> Vec<IpAddr> {
     vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]
 }
 
+/// Attack `network-host-not-listed`: the attacker asks hosts that are not granted, some of which are the
+/// granted one by another name.
 async fn host_not_listed(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -152,6 +154,7 @@ async fn host_not_listed(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-port-not-listed`: the attacker asks the granted host on other ports.
 async fn port_not_listed(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -163,6 +166,8 @@ async fn port_not_listed(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED], DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-scheme-downgrade`: the attacker asks in clear text where TLS is granted, and by schemes of
+/// its own.
 async fn downgrade_to_http(arena: &Arena) -> Stopped {
     let at = arena.forbidden_address().to_string();
     let jar = open_network_jar(arena, &[&format!("https://{at}")]).await?;
@@ -172,6 +177,8 @@ async fn downgrade_to_http(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED, "HttpProtocolError"], DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-user-name-in-the-url`: the attacker writes the granted host as a user name before another
+/// host.
 async fn user_name(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let (at, other) = (peer.address(), arena.forbidden_address());
@@ -193,6 +200,7 @@ async fn user_name(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::RequestNotAllowed)
 }
 
+/// Attack `network-odd-authorities`: the attacker writes authorities that two parsers read in two ways.
 async fn odd_authorities(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -225,6 +233,7 @@ async fn odd_authorities(arena: &Arena) -> Stopped {
     all_denied(&steps, &words, DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-absolute-form`: the attacker puts another host's URL into the request line.
 async fn absolute_form(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -250,6 +259,8 @@ async fn absolute_form(arena: &Arena) -> Stopped {
     refused.all_refused(0, &["path refused"])
 }
 
+/// Attack `network-conflicting-host`: the attacker sets `host` and other headers that are about the
+/// connection.
 async fn conflicting_host(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -278,6 +289,8 @@ async fn conflicting_host(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["Forbidden"])
 }
 
+/// Attack `network-line-breaks`: the attacker puts line breaks into header, path, method and authority, to
+/// add lines of its own.
 async fn line_breaks(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -307,6 +320,8 @@ async fn line_breaks(arena: &Arena) -> Stopped {
     steps.all_refused(0, &words)
 }
 
+/// Attack `network-methods`: the attacker opens a tunnel with `CONNECT`, has its request repeated with
+/// `TRACE`.
 async fn send_odd_methods(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -318,6 +333,8 @@ async fn send_odd_methods(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED], DenyCode::RequestNotAllowed)
 }
 
+/// Attack `network-two-requests-in-one`: the attacker announces an empty body and sends a second request in
+/// it.
 async fn two_requests(arena: &Arena) -> Stopped {
     let wire = WireRecorder::start(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
     let jar = open_network_jar(arena, &[&format!("http://{}", wire.at)]).await?;
@@ -338,6 +355,8 @@ async fn two_requests(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["HttpRequestBodySize", "closed"])
 }
 
+/// Attack `network-look-alikes`: the attacker asks names that look like the granted one, in other scripts and
+/// as punycode.
 async fn look_alikes(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
     // The address is granted: nothing but the name stands between.
@@ -361,6 +380,7 @@ async fn look_alikes(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-around-a-wildcard`: the attacker asks names that a careless match of `*.corp.test` takes.
 async fn around_a_wildcard(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
     let granted = [format!("http://*.corp.test:{port}"), format!("http://127.0.0.1:{port}")];
@@ -385,6 +405,7 @@ async fn around_a_wildcard(arena: &Arena) -> Stopped {
     all_denied(&steps, &[DENIED, UNUSABLE], DenyCode::HostNotAllowed)
 }
 
+/// Attack `network-data-in-a-name`: the attacker asks for names that carry data to whoever serves the domain.
 async fn data_in_a_name(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;

@@ -146,6 +146,8 @@ async fn open_hasty_jar(arena: &Arena, peer: &LoopbackPeer) -> Result<OpenJar, E
     builder.with_limits(|limits| limits.call_timeout_seconds = 1).open().await
 }
 
+/// Makes 2 attacks, for example `network-slow-loris-head`: the attacker sends the head of its reply one byte
+/// at a time.
 async fn answer_slowly(arena: &Arena, head: &[u8]) -> Stopped {
     let drip = b"HTTP/1.1 200 OK\r\nserver: slow\r\n".repeat(1000);
     let acts = vec![PeerAct::Send(head.to_vec()), PeerAct::Drip(drip, Duration::from_millis(20))];
@@ -160,6 +162,8 @@ async fn answer_slowly(arena: &Arena, head: &[u8]) -> Stopped {
     call.check_timed_out()
 }
 
+/// Attack `network-silent-peer`: the attacker takes the request and says nothing, with timeouts as long as
+/// they can be.
 async fn huge_timeouts(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(acts_script(vec![PeerAct::Hold])).await?;
     let jar = open_hasty_jar(arena, &peer).await?;
@@ -169,6 +173,8 @@ async fn huge_timeouts(arena: &Arena) -> Stopped {
         .check_timed_out()
 }
 
+/// Attack `network-zero-timeouts`: the attacker asks a silent peer with timeouts of nothing and of one
+/// nanosecond.
 async fn zero_timeouts(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(acts_script(vec![PeerAct::Hold])).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
@@ -179,6 +185,7 @@ async fn zero_timeouts(arena: &Arena) -> Stopped {
     jar.run_steps(json!([asked(0), asked(1)])).await?.all_refused(0, &["Timeout"])
 }
 
+/// Attack `network-half-a-reply`: the attacker falls silent in the middle of its reply.
 async fn answer_half(arena: &Arena) -> Stopped {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec();
     let peer = arena.start_peer(acts_script(vec![PeerAct::Send(head), PeerAct::Hold])).await?;
@@ -203,6 +210,7 @@ fn check_ingress(received: u64) -> Result<(), Escape> {
     Ok(())
 }
 
+/// Makes 2 attacks, for example `network-endless-body`: the attacker sends a body without end.
 async fn endless_body(arena: &Arena, head: &str, before: &[u8], after: &[u8]) -> Stopped {
     let piece = [before, &[b'x'; 4096], after].concat();
     let acts = vec![PeerAct::Send(head.into()), PeerAct::Flood(piece)];
@@ -220,6 +228,7 @@ async fn endless_body(arena: &Arena, head: &str, before: &[u8], after: &[u8]) ->
     check_both(denied, broken_off(&steps, 0, "HTTP response body size"))
 }
 
+/// Makes 4 attacks, for example `network-endless-head`: the attacker sends headers without end.
 async fn flood_reply(arena: &Arena, head: &[u8], piece: &[u8], in_body: bool) -> Stopped {
     let acts = vec![PeerAct::Send(head.to_vec()), PeerAct::Flood(piece.repeat(512))];
     let peer = arena.start_peer(acts_script(acts)).await?;
@@ -229,6 +238,7 @@ async fn flood_reply(arena: &Arena, head: &[u8], piece: &[u8], in_body: bool) ->
     if in_body { broken_off(&steps, 0, "HTTP") } else { steps.check_refused("Http") }
 }
 
+/// Attack `network-reply-that-nobody-reads`: the attacker sends without end to a guest that does not read.
 async fn leave_unread(arena: &Arena) -> Stopped {
     let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let peer = arena

@@ -121,6 +121,7 @@ const BOMB: &[u8; 24] = &[
     0x00, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
 ];
 
+/// Attack `network-compressed-bomb`: the attacker sends a megabyte of gzip that stands for a gigabyte.
 async fn send_gzip_bomb(arena: &Arena) -> Stopped {
     let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
     let size = bytes.len() as u64;
@@ -138,6 +139,8 @@ async fn send_gzip_bomb(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(size.to_string()))
 }
 
+/// Attack `network-compressed-bomb-unasked`: the attacker sends a megabyte of gzip that stands for a
+/// gigabyte, without being asked for gzip.
 async fn bomb_unasked(arena: &Arena) -> Stopped {
     let bytes = [&BOMB[..], &vec![0; 1 << 20]].concat();
     let peer =
@@ -185,11 +188,13 @@ async fn ask_each(arena: &Arena, replies: &'static [&'static str]) -> Result<Ste
     jar.run_steps(json!(steps.collect::<Vec<_>>())).await
 }
 
+/// Makes 2 attacks, for example `network-header-flood`: the attacker answers with 5,000 headers.
 async fn answer_huge_headers(arena: &Arena, lines: String) -> Stopped {
     let steps = ask_bytes_peer(arena, format!("HTTP/1.1 200 OK\r\n{lines}\r\n")).await?;
     steps.check_refused("HttpResponseHeaderSectionSize")
 }
 
+/// Attack `network-claimed-length`: the attacker claims that its reply is a terabyte long.
 async fn claimed_length(arena: &Arena) -> Stopped {
     let text = "HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\nx";
     let steps = ask_bytes_peer(arena, text).await?;
@@ -197,6 +202,8 @@ async fn claimed_length(arena: &Arena) -> Stopped {
     check_both(denied, steps.check_refused("HttpResponseBodySize"))
 }
 
+/// Attack `network-lengths-that-differ`: the attacker states the length of its reply in ways that differ or
+/// are no numbers.
 async fn answer_odd_lengths(arena: &Arena) -> Stopped {
     let steps = ask_each(
         arena,
@@ -212,6 +219,7 @@ async fn answer_odd_lengths(arena: &Arena) -> Stopped {
     steps.await?.all_refused(0, &["HttpProtocolError"])
 }
 
+/// Attack `network-no-http`: the attacker answers with what is no HTTP.
 async fn no_http(arena: &Arena) -> Stopped {
     let steps = ask_each(
         arena,
@@ -233,6 +241,8 @@ async fn no_http(arena: &Arena) -> Stopped {
     steps.await?.all_refused(0, &["HttpProtocolError", "HttpResponseIncomplete"])
 }
 
+/// Attack `network-bad-chunks`: the attacker sends chunks with sizes that are too large, negative or no
+/// numbers.
 async fn bad_chunks(arena: &Arena) -> Stopped {
     let steps = ask_each(
         arena,
@@ -253,11 +263,15 @@ async fn bad_chunks(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told.join(", ")))
 }
 
+/// Attack `network-other-protocol`: the attacker answers with `101 Switching Protocols` and goes on in
+/// another one.
 async fn answer_upgrade(arena: &Arena) -> Stopped {
     let text = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\nPRI";
     ask_bytes_peer(arena, text).await?.check_refused("HttpUpgradeFailed")
 }
 
+/// Attack `network-answer-to-the-next-question`: the attacker sends a second reply with the first, for
+/// whoever asks next.
 async fn next_question(arena: &Arena) -> Stopped {
     // One path is answered with two replies in the same breath, the other with its own.
     let script: Script = Arc::new(|asked: &PeerRequest| {
@@ -283,6 +297,7 @@ async fn next_question(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(body(1)?))
 }
 
+/// Attack `network-shorter-than-announced`: the attacker closes the connection before its reply is whole.
 async fn answer_short_body(arena: &Arena) -> Stopped {
     let steps = ask_bytes_peer(arena, "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await?;
     broken_off(&steps, 0, "HTTP protocol error")

@@ -140,6 +140,8 @@ async fn expect_answered(builder: AttackJarBuilder<'_>, requests: Vec<Value>) ->
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `secrets-bound-to-another-host`: the attacker asks a granted host to which the secret is not bound,
+/// naming the one that has it.
 async fn another_host(arena: &Arena) -> Stopped {
     let (owner, other) =
         (arena.start_peer(page_script("a")).await?, arena.start_peer(page_script("b")).await?);
@@ -167,6 +169,8 @@ async fn another_host(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `secrets-same-server-by-another-name`: the attacker asks the server that has the secret by other
+/// names and by its address.
 async fn another_name(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("a")).await?;
     let (port, address) = (peer.address().port(), peer.address().ip());
@@ -184,6 +188,8 @@ async fn another_name(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `secrets-after-a-redirect`: the attacker is redirected by the secret's host to another granted one,
+/// and follows.
 async fn after_a_redirect(arena: &Arena) -> Stopped {
     let other = arena.start_peer(page_script("b")).await?;
     let away = format!("http://{}/next", other.address());
@@ -209,6 +215,8 @@ async fn after_a_redirect(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `secrets-in-clear-text`: the attacker asks in clear text for what a secret is bound to without a
+/// scheme.
 async fn clear_text(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("a")).await?;
     let bound = format!("127.0.0.1:{}", peer.address().port());
@@ -220,6 +228,8 @@ async fn clear_text(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `secrets-clear-text-in-place-of-tls`: the attacker answers in clear text where TLS is asked for,
+/// and waits for the request.
 async fn no_tls(arena: &Arena) -> Stopped {
     let wire = WireRecorder::start(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await?;
     let rule = format!("https://{}", wire.at);
@@ -239,6 +249,7 @@ async fn no_tls(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `secrets-own-authorization`: the attacker sets the secret's header itself, to see which one wins.
 async fn own_header(arena: &Arena) -> Stopped {
     let (peer, jar) = open_bound_jar(arena, page_script("a")).await?;
     let own = |name: &str| {
@@ -256,6 +267,7 @@ async fn own_header(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["Forbidden"])
 }
 
+/// Attack `secrets-trace`: the attacker has the secret's host repeat the request with `TRACE`.
 async fn ask_by_trace(arena: &Arena) -> Stopped {
     let (peer, jar) = open_bound_jar(arena, page_script("a")).await?;
     let ask =

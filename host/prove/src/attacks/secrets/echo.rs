@@ -136,6 +136,7 @@ pub(super) fn raw_script(replies: Vec<String>) -> Script {
 /// The word for a reply that is withheld.
 const DENIED: &[&str] = &["HttpRequestDenied"];
 
+/// Attack `secrets-echo-server`: the attacker asks a granted host that answers with the whole request it got.
 async fn echo_server(arena: &Arena) -> Stopped {
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let length = asked.head.len();
@@ -145,6 +146,8 @@ async fn echo_server(arena: &Arena) -> Stopped {
     check_withheld(arena, script, 1, DENIED).await
 }
 
+/// Makes 5 attacks, for example `secrets-echo-in-a-body`: the attacker has the value repeated as it is, in
+/// JSON, in capitals, at the end of a long page.
 async fn echo_in_bodies(arena: &Arena, forms: fn(&str) -> Vec<String>) -> Stopped {
     let bodies = forms(arena.secret_value());
     let count = bodies.len();
@@ -225,6 +228,8 @@ fn mixed_forms(value: &str) -> Vec<String> {
     (0..ESCAPES.len()).map(text).collect()
 }
 
+/// Attack `secrets-echo-in-pieces`: the attacker has the value repeated letter by letter, each in a chunk of
+/// its own.
 async fn echo_in_chunks(arena: &Arena) -> Stopped {
     let chunks = |text: &str| text.chars().map(|c| format!("1\r\n{c}\r\n")).collect::<String>();
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -237,6 +242,8 @@ async fn echo_in_chunks(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), 2, DENIED).await
 }
 
+/// Attack `secrets-echo-in-a-header`: the attacker has the value repeated in headers, as a value and as a
+/// name.
 async fn echo_in_headers(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
@@ -255,6 +262,8 @@ async fn echo_in_headers(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), count, DENIED).await
 }
 
+/// Attack `secrets-echo-in-a-redirect`: the attacker is redirected to a URL that holds the value, plain and
+/// encoded.
 async fn echo_in_redirect(arena: &Arena) -> Stopped {
     let (value, away) = (arena.secret_value(), arena.forbidden_address());
     let percent: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -272,6 +281,7 @@ async fn echo_in_redirect(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), count, DENIED).await
 }
 
+/// Attack `secrets-echo-in-the-status-line`: the attacker has the value repeated as the reason of a status.
 async fn status_line(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let replies = vec![
@@ -281,6 +291,8 @@ async fn status_line(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), 2, DENIED).await
 }
 
+/// Attack `secrets-echo-by-another-host`: the attacker asks a host without a secret, which knows it from the
+/// host that has it.
 async fn another_host(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let (owner, friend) = (

@@ -216,6 +216,8 @@ async fn by_time(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words("neither"))
 }
 
+/// Attack `secrets-guess-by-reset`: the attacker has a second host break the connection off after guesses,
+/// and compares the errors.
 async fn by_reset(arena: &Arena) -> Stopped {
     let acts = |text: &str| {
         let head = "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n";
@@ -246,6 +248,8 @@ async fn in_a_header(arena: &Arena) -> Stopped {
     whole_is_refused(arena, header).await
 }
 
+/// Attack `secrets-guess-by-place`: the attacker has a second host send the value at different places of a
+/// reply that goes on.
 async fn by_place(arena: &Arena) -> Stopped {
     let acts = |text: &str| {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len() + 4);

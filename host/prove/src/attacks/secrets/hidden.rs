@@ -86,6 +86,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
+/// Attack `secrets-echo-compressed`: the attacker has the value repeated in a compressed reply.
 async fn hide_by_compression(arena: &Arena) -> Stopped {
     // A stored block, so that even a search of the compressed bytes would find it.
     let value = arena.secret_value();
@@ -108,6 +109,8 @@ async fn hide_by_compression(arena: &Arena) -> Stopped {
 /// The words for a coding that cannot be searched, a part, and what is no HTTP.
 const CODINGS: &[&str] = &["HttpResponseContentCoding", "HttpRequestDenied", "HttpProtocolError"];
 
+/// Attack `secrets-echo-as-a-coding`: the attacker has the value repeated as the name of a coding, which the
+/// receipt would tell.
 async fn as_a_coding(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let replies = vec![
@@ -119,6 +122,8 @@ async fn as_a_coding(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), 4, CODINGS).await
 }
 
+/// Attack `secrets-echo-in-parts-of-a-reply`: the attacker asks for the reply in two halves, each with half
+/// of the value.
 async fn in_parts(arena: &Arena) -> Stopped {
     let (one, two) = arena.secret_value().split_at(arena.secret_value().len() / 2);
     let part = |text: &str| {
@@ -155,6 +160,8 @@ async fn check_overlooked(arena: &Arena, head: &str, reply: &str) -> Stopped {
     }
 }
 
+/// Attack `secrets-echo-in-broken-replies`: the attacker has the value repeated where a parser would quote it
+/// in its complaint.
 async fn hide_in_head(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let heads = [

@@ -140,6 +140,8 @@ async fn send_to_tool(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) ->
     }
 }
 
+/// Attack `secrets-in-a-file-of-the-workspace`: the attacker answers with a file in which the value stands
+/// too.
 async fn in_a_file(arena: &Arena) -> Stopped {
     let line = format!("KEY={}\n", arena.secret_value());
     std::fs::write(arena.workspace().join("settings"), line)?;
@@ -160,6 +162,8 @@ async fn in_a_file(arena: &Arena) -> Stopped {
     stopped
 }
 
+/// Attack `secrets-said-by-a-tool`: the attacker says the value, known from elsewhere, in its error, log,
+/// progress and streams.
 async fn report_known_value(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let peer = arena.start_peer(page_script("a")).await?;

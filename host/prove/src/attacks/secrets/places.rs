@@ -105,6 +105,8 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Attack `secrets-read`: the attacker looks for the value in its environment, arguments, settings, stdin and
+/// the contract.
 async fn search_surroundings(arena: &Arena) -> Stopped {
     let (peer, jar) = open_bound_jar(arena, page_script("a")).await?;
     jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await?.step_value(0)?;
@@ -127,6 +129,8 @@ async fn search_surroundings(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(steps.step_value(0)?.to_string()))
 }
 
+/// Attack `secrets-guessed-names`: the attacker asks for secrets that it was not granted, by names a machine
+/// is likely to have.
 async fn guess_secret_names(arena: &Arena) -> Stopped {
     let (_peer, jar) = open_bound_jar(arena, page_script("a")).await?;
     let names = ["github", "openai", "anthropic", "CANARY", "canary ", "can", "", "*", "../canary"];
@@ -147,6 +151,8 @@ async fn guess_secret_names(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `secrets-in-a-file-of-the-home`: the attacker reads the file that a secret is kept in: by `..`, by
+/// a link, through `/proc`.
 async fn in_a_file(arena: &Arena) -> Stopped {
     let kept = arena.path("home").join("canary.key");
     std::fs::write(&kept, arena.secret_value())?;
@@ -177,6 +183,8 @@ async fn open_echo_peer(arena: &Arena) -> Result<(LoopbackPeer, OpenJar), Escape
     open_bound_jar(arena, script).await
 }
 
+/// Attack `secrets-in-the-log`: the attacker logs, prints and reports what it has after the value was
+/// repeated to it.
 async fn in_the_log(arena: &Arena) -> Stopped {
     let (peer, jar) = open_echo_peer(arena).await?;
     let steps = json!([
@@ -222,6 +230,8 @@ async fn ends_with(arena: &Arena, step: Value, ended: impl Fn(&AttackCall) -> St
     ended(&call)
 }
 
+/// Attack `secrets-in-a-refusal`: the attacker has requests that carry the secret fail for their size, to see
+/// what is told of them.
 async fn in_a_refusal(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("a")).await?;
     let builder = arena
@@ -240,6 +250,8 @@ async fn in_a_refusal(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["Size"])
 }
 
+/// Attack `secrets-left-in-memory`: the attacker searches its new memory for what another agent's tool left
+/// there.
 async fn left_in_memory(arena: &Arena) -> Stopped {
     let mut told = String::new();
     // Each leaves something, and gives its place to the next.

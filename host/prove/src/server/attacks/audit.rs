@@ -64,6 +64,7 @@ fn list_refusals<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["actor"] == actor && line["action"] == "refused").collect()
 }
 
+/// Attack `server-audit-silenced`: the attacker drowns the refusals of a member in requests of strangers.
 async fn silence_audit(stage: &ServerStage) -> Stopped {
     // A key of its own: its lines are told from those of other attacks.
     let key = stage.new_key("red", "read-only").await?;
@@ -81,6 +82,7 @@ async fn silence_audit(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("10 of 10 refusals are in the log"))
 }
 
+/// Attack `server-audit-filled`: the attacker fills the log with requests that need no key.
 async fn fill_audit(stage: &ServerStage) -> Stopped {
     let before = read_audit(stage, "operator").await?.first().map(Value::to_string);
     for _ in 0..300 {
@@ -92,6 +94,7 @@ async fn fill_audit(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("{new} lines more after 300 requests")))
 }
 
+/// Attack `server-audit-forged`: the attacker makes blue's key the actor of what it did not do.
 async fn forge_actor(stage: &ServerStage) -> Stopped {
     let (own, other) = (stage.api_key("red-admin")?, stage.api_key("blue-member")?);
     let before = list_refusals(&read_audit(stage, "blue-admin").await?, other).len();
@@ -110,6 +113,7 @@ async fn forge_actor(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-audit-of-a-revoked-key`: the attacker goes on under a key that was revoked, unseen.
 async fn use_revoked_key(stage: &ServerStage) -> Stopped {
     let key = stage.new_key("red", "admin").await?;
     stage.run_belljar(&["keys", "revoke", key.get(3..19).unwrap_or_default()]).await?;
@@ -120,6 +124,7 @@ async fn use_revoked_key(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("it is named in the log of its tenant"))
 }
 
+/// Attack `server-audit-lines-of-its-own`: the attacker writes a line of its own into the log by a path.
 async fn lines_of_its_own(stage: &ServerStage) -> Stopped {
     let path = "/v1/sessions/x%0d%0a%1b%5b2J";
     stage.client_for("red-reader").send(&new_request("DELETE", path)).await?;
@@ -128,6 +133,7 @@ async fn lines_of_its_own(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("it stands there escaped"))
 }
 
+/// Attack `server-audit-of-nothing`: the attacker fills the log with calls that change nothing.
 async fn change_nothing(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let admin = stage.client_for("red-admin");
@@ -159,6 +165,7 @@ async fn change_nothing(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("0 lines more after 60 calls"))
 }
 
+/// Attack `server-audit-no-change`: the attacker changes and deletes lines of the log.
 async fn no_change(stage: &ServerStage) -> Stopped {
     for verb in ["PUT", "POST", "PATCH"] {
         expect_refused(stage, "red-admin", new_request(verb, "/v1/audit"), 405).await?;

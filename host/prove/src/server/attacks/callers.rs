@@ -110,6 +110,8 @@ async fn continue_foreign_response(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-openai-result-of-another`: the attacker brings a result for a call that blue's agent waits
+/// for.
 async fn result_of_another(stage: &ServerStage) -> Stopped {
     let session = stage.session_id("blue")?;
     let mut told = None;
@@ -120,6 +122,7 @@ async fn result_of_another(stage: &ServerStage) -> Stopped {
     told.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
+/// Attack `server-openai-choice-of-belljars`: the attacker has the model made to call a tool of belljar's.
 async fn choose_host_tool(stage: &ServerStage) -> Stopped {
     let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
     let mut told = None;
@@ -136,6 +139,8 @@ fn image_input(url: &str) -> Value {
     json!({ "input": [{ "role": "user", "content": [part] }] })
 }
 
+/// Attack `server-openai-image-mislabelled`: the attacker sends a page with a script as an image, by its
+/// media type and by none.
 async fn send_mislabelled_image(stage: &ServerStage) -> Stopped {
     // `<svg onload=alert(1)>`
     let page = "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+";
@@ -147,6 +152,8 @@ async fn send_mislabelled_image(stage: &ServerStage) -> Stopped {
     told.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
+/// Attack `server-openai-image-of-a-file`: the attacker names a file of the host as an image, in every way
+/// that a URL has.
 async fn send_file_image(stage: &ServerStage) -> Stopped {
     let mut told = None;
     for url in [
@@ -162,6 +169,7 @@ async fn send_file_image(stage: &ServerStage) -> Stopped {
     told.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
+/// Attack `server-openai-image-heavy`: the attacker sends an image of forty mebibytes.
 async fn send_heavy_image(stage: &ServerStage) -> Stopped {
     let url = format!("data:image/png;base64,{}", "A".repeat(40 << 20));
     let answer = stage.client_for("red-member").send(&response_request(&image_input(&url))).await?;

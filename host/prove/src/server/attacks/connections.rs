@@ -61,10 +61,14 @@ fn held_verdict(held: usize, what: &str) -> Verdict {
     Verdict::with_words(format!("{held} held, {what}, and the neighbour is answered"))
 }
 
+/// Attack `server-connections-silent`: the attacker opens 200 connections where 24 are allowed, and says
+/// nothing.
 async fn hold_silent(stage: &ServerStage) -> Stopped {
     hold_idle(stage, "", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await
 }
 
+/// Attack `server-connections-heads-unfinished`: the attacker begins a head on 200 connections where 24 are
+/// allowed, and never ends it.
 async fn hold_half_heads(stage: &ServerStage) -> Stopped {
     hold_idle(stage, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-", "y: z\r\n\r\n").await
 }

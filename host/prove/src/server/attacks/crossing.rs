@@ -134,14 +134,17 @@ async fn on_socket(stage: &ServerStage, message: fn(&str) -> Value) -> Stopped {
     Ok(Verdict::with_words(theirs))
 }
 
+/// Attack `server-cross-socket-watch`: the attacker watches a session of blue's on a WebSocket.
 async fn socket_watch(stage: &ServerStage) -> Stopped {
     on_socket(stage, |id| json!({ "type": "subscribe", "session": id })).await
 }
 
+/// Attack `server-cross-socket-cancel`: the attacker cancels a turn of blue's on a WebSocket.
 async fn socket_cancel(stage: &ServerStage) -> Stopped {
     on_socket(stage, |id| json!({ "type": "cancel", "session": id })).await
 }
 
+/// Attack `server-cross-lists`: the attacker looks for blue's sessions in its own lists.
 async fn search_lists(stage: &ServerStage) -> Stopped {
     let (client, blues) = (stage.client_for("red-admin"), stage.session_id("blue")?);
     let mut told = String::new();
@@ -154,6 +157,7 @@ async fn search_lists(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-cross-log`: the attacker looks for blue's doings in its own audit log.
 async fn search_audit_log(stage: &ServerStage) -> Stopped {
     let blues = stage.session_id("blue")?;
     let lines = read_audit(stage, "red-admin").await?;

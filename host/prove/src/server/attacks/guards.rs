@@ -150,26 +150,31 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
+/// Attack `server-host-of-another`: the attacker calls the server by the name of a page's own host.
 async fn other_host(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-admin", get_request("/v1/sessions").with_host("evil.test"), 421)
         .await
 }
 
+/// Attack `server-host-twice`: the attacker names two hosts, of which one is right.
 async fn host_twice(stage: &ServerStage) -> Stopped {
     let text = "GET /v1/sessions HTTP/1.1\r\nhost: HOST\r\nhost: evil.test\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
     expect_raw_refused(stage, text, &[400, 421]).await
 }
 
+/// Attack `server-host-in-the-target`: the attacker names another host in the request's target.
 async fn send_absolute_target(stage: &ServerStage) -> Stopped {
     let text = "GET http://evil.test/v1/sessions HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\nconnection: close\r\n\r\n";
     expect_raw_refused(stage, text, &[400, 421]).await
 }
 
+/// Attack `server-host-with-a-user`: the attacker puts the right name behind a user's.
 async fn send_user_host(stage: &ServerStage) -> Stopped {
     let host = format!("evil.test@{}", stage.address());
     expect_refused(stage, "red-admin", get_request("/v1/sessions").with_host(&host), 421).await
 }
 
+/// Attack `server-origin-of-another`: the attacker calls from a page of a stranger, with a good key.
 async fn send_foreign_origin(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}", stage.session_id("red")?);
     expect_refused(
@@ -181,17 +186,20 @@ async fn send_foreign_origin(stage: &ServerStage) -> Stopped {
     .await
 }
 
+/// Attack `server-origin-null`: the attacker calls from a page without an origin.
 async fn send_null_origin(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-admin", get_request("/v1/sessions").with_line("origin: null"), 403)
         .await
 }
 
+/// Attack `server-origin-on-a-socket`: the attacker opens a WebSocket from a page of a stranger.
 async fn socket_origin(stage: &ServerStage) -> Stopped {
     let ask = upgrade_request().with_line("origin: https://evil.test");
     let mut wire = stage.client_for("red-admin").send_open(&ask).await?;
     Ok(Verdict::with_words(wire.read_until("origin").await?))
 }
 
+/// Attack `server-smuggle-two-bodies`: the attacker says two lengths of one body.
 async fn two_lengths(stage: &ServerStage) -> Stopped {
     let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x";
     expect_raw_refused(stage, text, &[400]).await
@@ -213,21 +221,25 @@ async fn smuggle_in_chunks(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("server-smuggle: {} {}", answer.status, answer.body)))
 }
 
+/// Attack `server-smuggle-line-ends`: the attacker hides a second head behind a bare line feed.
 async fn bare_feed(stage: &ServerStage) -> Stopped {
     let text = "GET /v1/sessions HTTP/1.1\r\nhost: evil.test\nhost: HOST\nx: y\r\nconnection: close\r\nauthorization: Bearer KEY\r\n\r\n";
     expect_raw_refused(stage, text, &[400, 421]).await
 }
 
+/// Attack `server-smuggle-in-a-chunk`: the attacker says a chunk of a size that no number holds.
 async fn huge_chunk(stage: &ServerStage) -> Stopped {
     let text = "POST /v1/agents/validate HTTP/1.1\r\nhost: HOST\r\nauthorization: Bearer KEY\r\ncontent-type: application/json\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n{}\r\n0\r\n\r\n";
     expect_raw_refused(stage, text, &[400]).await
 }
 
+/// Attack `server-head-too-long`: the attacker sends a head of a megabyte.
 async fn long_head(stage: &ServerStage) -> Stopped {
     let text = format!("GET /healthz HTTP/1.1\r\nhost: HOST\r\nx: {}\r\n\r\n", "a".repeat(1 << 20));
     expect_raw_refused(stage, &text, &[431]).await
 }
 
+/// Attack `server-head-of-many-lines`: the attacker sends a head of 500 lines.
 async fn many_lines(stage: &ServerStage) -> Stopped {
     let lines: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();
     expect_raw_refused(
@@ -238,6 +250,7 @@ async fn many_lines(stage: &ServerStage) -> Stopped {
     .await
 }
 
+/// Attack `server-other-protocol`: the attacker begins with the words of another protocol.
 async fn other_protocol(stage: &ServerStage) -> Stopped {
     let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     match stage.client_for("").send_raw(bytes).await {
@@ -247,11 +260,13 @@ async fn other_protocol(stage: &ServerStage) -> Stopped {
     }
 }
 
+/// Attack `server-body-too-long`: the attacker sends a body of 5 MiB.
 async fn long_body(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "a".repeat(5 << 20) });
     expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json(&body), 413).await
 }
 
+/// Attack `server-body-of-another-kind`: the attacker sends JSON as a form, as a page could without asking.
 async fn send_json_form(stage: &ServerStage) -> Stopped {
     let body = "{\"agent\":\"teller\",\"text\":\"tell\"}";
     let text = format!(
@@ -263,22 +278,26 @@ async fn send_json_form(stage: &ServerStage) -> Stopped {
     check_refused(stage.client_for("").send_raw(text.as_bytes()).await?, 415)
 }
 
+/// Attack `server-body-deep`: the attacker sends JSON that is nested 100,000 times.
 async fn send_deep_json(stage: &ServerStage) -> Stopped {
     let body = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json_text(&body), 400)
         .await
 }
 
+/// Attack `server-body-unknown-field`: the attacker adds a field that the route does not know.
 async fn unknown_field(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "tell", "tenant": "blue" });
     expect_refused(stage, "red-member", new_request("POST", "/v1/chat").with_json(&body), 400).await
 }
 
+/// Attack `server-path-steps-back`: the attacker steps back in a path, escaped.
 async fn steps_back(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/..%2f..%2fblue%2f{}", stage.session_id("blue")?);
     expect_refused(stage, "red-admin", get_request(&path), 404).await
 }
 
+/// Attack `server-method-unknown`: the attacker asks with a method that no route has.
 async fn send_trace(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-admin", new_request("TRACE", "/v1/sessions"), 405).await
 }

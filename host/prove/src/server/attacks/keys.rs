@@ -157,6 +157,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
+/// Attack `server-key-none`: the attacker asks without a key.
 async fn send_no_key(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "", get_request("/v1/sessions"), 401).await
 }
@@ -165,16 +166,19 @@ async fn expect_key_refused(stage: &ServerStage, key: &str) -> Stopped {
     check_refused(stage.with_key(Some(key)).send(&get_request("/v1/sessions")).await?, 401)
 }
 
+/// Attack `server-key-unknown`: the attacker presents a key that was never made.
 async fn send_unknown_key(stage: &ServerStage) -> Stopped {
     expect_key_refused(stage, &format!("bj_{}_{}", "0".repeat(16), "A".repeat(43))).await
 }
 
+/// Attack `server-key-of-another`: the attacker joins the id of blue's key to the secret of its own.
 async fn send_mixed_key(stage: &ServerStage) -> Stopped {
     let (own, other) = (stage.api_key("red-admin")?, stage.api_key("blue-admin")?);
     let id = other.get(..20).unwrap_or_default();
     expect_key_refused(stage, &format!("{id}{}", own.get(20..).unwrap_or_default())).await
 }
 
+/// Attack `server-key-revoked`: the attacker uses a key after it was revoked.
 async fn send_revoked_key(stage: &ServerStage) -> Stopped {
     let key = stage.new_key("red", "admin").await?;
     let client = stage.with_key(Some(&key));
@@ -184,6 +188,7 @@ async fn send_revoked_key(stage: &ServerStage) -> Stopped {
     expect_key_refused(stage, &key).await
 }
 
+/// Attack `server-key-of-a-disabled-tenant`: the attacker uses a key of a tenant that was disabled.
 async fn send_disabled_key(stage: &ServerStage) -> Stopped {
     stage.run_belljar(&["tenants", "add", "grey"]).await?;
     let key = stage.new_key("grey", "admin").await?;
@@ -193,27 +198,32 @@ async fn send_disabled_key(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-key-basic`: the attacker sends its key as a password.
 async fn send_basic_key(stage: &ServerStage) -> Stopped {
     let line = format!("authorization: Basic {}", stage.api_key("red-admin")?);
     expect_refused(stage, "", get_request("/v1/sessions").with_line(line), 401).await
 }
 
+/// Attack `server-key-twice`: the attacker sends two keys, of which the second is good.
 async fn send_two_keys(stage: &ServerStage) -> Stopped {
     let line = format!("authorization: Bearer {}", stage.api_key("red-admin")?);
     let ask = get_request("/v1/sessions").with_line("authorization: Bearer bj_x").with_line(line);
     expect_refused(stage, "", ask, 401).await
 }
 
+/// Attack `server-key-in-the-query`: the attacker sends its key where logs keep it.
 async fn send_query_key(stage: &ServerStage) -> Stopped {
     let target = format!("/v1/sessions?key={}", stage.api_key("red-admin")?);
     expect_refused(stage, "", get_request(&target), 401).await
 }
 
+/// Attack `server-key-shortened`: the attacker presents all but the last letter of its key.
 async fn send_shortened_key(stage: &ServerStage) -> Stopped {
     let key = stage.api_key("red-admin")?;
     expect_key_refused(stage, key.get(..key.len().saturating_sub(1)).unwrap_or_default()).await
 }
 
+/// Attack `server-key-guessing`: the attacker tries keys until one opens.
 async fn guess_keys(stage: &ServerStage) -> Stopped {
     for number in 0..100_u32 {
         let key = format!("bj_{number:016x}_{}", "A".repeat(43));
@@ -224,50 +234,62 @@ async fn guess_keys(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-admin", get_request("/v1/sessions"), 429).await
 }
 
+/// Attack `server-reader-talks`: the attacker begins a turn with a key that may look.
 async fn reader_talks(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "teller", "text": "tell" });
     expect_refused(stage, "red-reader", new_request("POST", "/v1/chat").with_json(&body), 403).await
 }
 
+/// Attack `server-reader-deletes`: the attacker deletes a session with a key that may look.
 async fn reader_deletes(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}", stage.session_id("red")?);
     expect_refused(stage, "red-reader", new_request("DELETE", &path), 403).await
 }
 
+/// Attack `server-reader-cancels`: the attacker cancels a turn with a key that may look.
 async fn reader_cancels(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/cancel", stage.session_id("red")?);
     expect_refused(stage, "red-reader", new_request("POST", &path).with_json(&json!({})), 403).await
 }
 
+/// Attack `server-reader-answers`: the attacker answers a question with a key that may look.
 async fn reader_answers(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/questions/1", stage.session_id("red")?);
     let body = json!({ "answer": "yes" });
     expect_refused(stage, "red-reader", new_request("POST", &path).with_json(&body), 403).await
 }
 
+/// Attack `server-reader-talks-on-a-socket`: the attacker begins a turn on a WebSocket with a key that may
+/// look.
 async fn reader_socket(stage: &ServerStage) -> Stopped {
     let message = json!({ "type": "chat", "agent": "teller", "text": "tell" });
     Ok(Verdict::with_words(stage.client_for("red-reader").on_socket(&message).await?))
 }
 
+/// Attack `server-member-reads-the-log`: the attacker reads the audit log with a member's key.
 async fn member_log(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-member", get_request("/v1/audit"), 403).await
 }
 
+/// Attack `server-member-makes-an-agent`: the attacker makes an agent with a member's key.
 async fn member_agent(stage: &ServerStage) -> Stopped {
     let body = json!({ "slug": "mine", "text": "---\nname: mine\n---\nHello.\n" });
     expect_refused(stage, "red-member", new_request("POST", "/v1/agents").with_json(&body), 403)
         .await
 }
 
+/// Attack `server-member-deletes-all`: the attacker deletes all sessions with a member's key.
 async fn member_deletes(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-member", new_request("DELETE", "/v1/sessions"), 403).await
 }
 
+/// Attack `server-admin-reads-the-host`: the attacker reads the counters of the whole host with a tenant's
+/// admin key.
 async fn admin_metrics(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-admin", get_request("/metrics"), 403).await
 }
 
+/// Attack `server-last-key-revoked`: the attacker calls without a key after the last key was revoked.
 async fn last_key(stage: &ServerStage) -> Stopped {
     let mut own = stage.another_bare()?;
     let key = own.new_key("local", "admin").await?;
@@ -278,6 +300,8 @@ async fn last_key(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-last-tenant-removed`: the attacker calls without a key after the tenant with the last key
+/// was removed.
 async fn last_tenant(stage: &ServerStage) -> Stopped {
     let mut own = stage.another_bare()?;
     own.run_belljar(&["tenants", "add", "red"]).await?;

@@ -57,6 +57,8 @@ async fn turn_file(stage: &ServerStage) -> anyhow::Result<(ServerStage, String)>
     Ok((own, path))
 }
 
+/// Attack `server-look-worst-texts`: the attacker turns 4 MiB of lines around that are empty or one letter,
+/// and looks at the difference.
 async fn worst_texts(stage: &ServerStage) -> Stopped {
     let (own, path) = turn_file(stage).await?;
     let answer =
@@ -68,6 +70,8 @@ async fn worst_texts(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(answer.body))
 }
 
+/// Attack `server-merge-worst-texts`: the attacker has 4 MiB of such lines merged with what changed in the
+/// workspace meanwhile.
 async fn merge_turned_file(stage: &ServerStage) -> Stopped {
     let (own, path) = turn_file(stage).await?;
     let [_, workspace] = own.tenant_directories("red").await?;
@@ -89,6 +93,8 @@ async fn merge_turned_file(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(answer.body))
 }
 
+/// Attack `server-looks-hung-up`: the attacker looks again and again with a key that may only read, and hangs
+/// up.
 async fn hung_up(stage: &ServerStage) -> Stopped {
     let (own, path) = turn_file(stage).await?;
     let look = get_request(&format!("{path}/changes?patch=true"));

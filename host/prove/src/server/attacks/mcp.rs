@@ -181,6 +181,8 @@ pub(super) fn check_refused(answer: &Value) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
+/// Attack `server-mcp-state-replayed`: the attacker brings the state of a call that a person allowed once a
+/// second time.
 async fn replay_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let client = stage.client_for("red-member");
@@ -192,6 +194,8 @@ async fn replay_state(stage: &ServerStage) -> Stopped {
     check_refused(&send_message(&client, &allowed_call("note.txt", &state)).await?)
 }
 
+/// Attack `server-mcp-state-of-another-key`: the attacker brings a state that was given to another key of its
+/// tenant.
 async fn use_foreign_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let state = request_state(&stage.client_for("red-member")).await?;
@@ -200,6 +204,8 @@ async fn use_foreign_state(stage: &ServerStage) -> Stopped {
     )
 }
 
+/// Attack `server-mcp-state-of-another-call`: the attacker has a person allow one file, and reads another
+/// with the state of that.
 async fn change_allowed_call(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let client = stage.client_for("red-member");
@@ -207,6 +213,8 @@ async fn change_allowed_call(stage: &ServerStage) -> Stopped {
     check_refused(&send_message(&client, &allowed_call("./note.txt", &state)).await?)
 }
 
+/// Attack `server-mcp-state-forged`: the attacker allows a call itself, with a state that it has changed or
+/// made up.
 async fn forged_state(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let client = stage.client_for("red-member");
@@ -249,6 +257,8 @@ async fn not_there(client: &ServerClient, session: &str) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-mcp-session-of-another`: the attacker goes on in blue's session of the protocol, reads its
+/// stream, and ends it.
 async fn session_of_another(stage: &ServerStage) -> Stopped {
     let blue = stage.client_for("blue-member");
     let session = begin_session(&blue).await?;
@@ -264,6 +274,7 @@ async fn session_of_another(stage: &ServerStage) -> Stopped {
     Ok(told)
 }
 
+/// Attack `server-mcp-session-forged`: the attacker makes up ids of sessions.
 async fn forged_session(stage: &ServerStage) -> Stopped {
     let red = stage.client_for("red-member");
     let mut told = not_there(&red, NOBODYS).await?;
@@ -273,6 +284,8 @@ async fn forged_session(stage: &ServerStage) -> Stopped {
     Ok(told)
 }
 
+/// Attack `server-mcp-cross-resources`: the attacker reads the receipts, the changes and the files of blue's
+/// session.
 async fn read_foreign_resources(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let (client, blues) = (stage.client_for("red-admin"), stage.session_id("blue")?);

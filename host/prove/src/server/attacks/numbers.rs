@@ -82,6 +82,7 @@ async fn still_answers(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("whatever was said, it still answers"))
 }
 
+/// Attack `server-number-last-event`: the attacker says it has seen the last event that a number can name.
 async fn last_event(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/events", stage.session_id("red")?);
     for number in [i64::MAX, i64::MAX - 1] {
@@ -93,6 +94,7 @@ async fn last_event(stage: &ServerStage) -> Stopped {
     still_answers(stage).await
 }
 
+/// Attack `server-number-subscribe`: the attacker watches from behind the last number on, on a WebSocket.
 async fn subscribe_past_end(stage: &ServerStage) -> Stopped {
     let session = stage.session_id("red")?;
     let message = json!({ "type": "subscribe", "session": session, "after": i64::MAX });
@@ -103,17 +105,20 @@ async fn subscribe_past_end(stage: &ServerStage) -> Stopped {
     still_answers(stage).await
 }
 
+/// Attack `server-number-negative`: the attacker watches from before the first event on.
 async fn watch_negative_number(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/events?after=-1", stage.session_id("red")?);
     expect_refused(stage, "red-reader", get_request(&path), 400).await
 }
 
+/// Attack `server-number-too-large`: the attacker names an event with more digits than a number has.
 async fn too_large(stage: &ServerStage) -> Stopped {
     let path =
         format!("/v1/sessions/{}/events?after=99999999999999999999", stage.session_id("red")?);
     expect_refused(stage, "red-reader", get_request(&path), 400).await
 }
 
+/// Attack `server-number-before`: the attacker reads messages before the smallest number.
 async fn read_before_smallest(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/messages?before={}", stage.session_id("red")?, i64::MIN);
     let answer = stage.client_for("red-reader").send(&get_request(&path)).await?;
@@ -121,14 +126,17 @@ async fn read_before_smallest(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(answer.body))
 }
 
+/// Attack `server-page-of-all`: the attacker asks for a page of four billion rows.
 async fn page_of_all(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-reader", get_request("/v1/sessions?limit=4294967295"), 400).await
 }
 
+/// Attack `server-page-of-none`: the attacker asks for a page of no rows.
 async fn page_of_none(stage: &ServerStage) -> Stopped {
     expect_refused(stage, "red-reader", get_request("/v1/sessions?limit=0"), 400).await
 }
 
+/// Attack `server-limit-largest`: the attacker asks for the largest limits that a number holds.
 async fn ask_largest_limits(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let limits = json!({ "steps": u64::MAX, "tokens": u64::MAX, "fuel": u64::MAX });

@@ -132,11 +132,13 @@ async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) 
     .await
 }
 
+/// Attack `server-openai-tool-of-belljars`: the attacker brings a tool with the name of one that reads files.
 async fn shadow_host_tool(stage: &ServerStage) -> Stopped {
     let tools = json!([function_tool("file_read", json!({ "type": "object" }))]);
     expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
+/// Attack `server-openai-schema-doubling`: the attacker brings a schema that takes 2^40 steps to check.
 async fn send_doubling_schema(stage: &ServerStage) -> Stopped {
     let mut parts = Map::new();
     parts.insert("d0".to_owned(), json!({ "type": "string" }));
@@ -149,29 +151,37 @@ async fn send_doubling_schema(stage: &ServerStage) -> Stopped {
     expect_response_refused(stage, json!({ "text": { "format": format } }), 400).await
 }
 
+/// Attack `server-openai-schema-circle`: the attacker brings a schema that refers to itself for ever.
 async fn send_circular_schema(stage: &ServerStage) -> Stopped {
     let of_itself = json!({ "anyOf": [{ "$ref": "#/$defs/a" }] });
     let schema = json!({ "$defs": { "a": of_itself }, "$ref": "#/$defs/a" });
     expect_response_refused(stage, json!({ "tools": [function_tool("look", schema)] }), 400).await
 }
 
+/// Attack `server-openai-schema-elsewhere`: the attacker brings a schema that refers to a file of the host.
 async fn send_file_reference(stage: &ServerStage) -> Stopped {
     let schema = json!({ "$ref": "file:///etc/passwd" });
     expect_response_refused(stage, json!({ "tools": [function_tool("look", schema)] }), 400).await
 }
 
+/// Attack `server-openai-pattern-large`: the attacker brings 150 patterns of 3 KB that take 2 GB when they
+/// are compiled.
 async fn large_patterns(stage: &ServerStage) -> Stopped {
     let patterns: Map<String, Value> =
         (0..150).map(|n| (format!("\\pL{{180}}{n}"), json!({}))).collect();
     expect_format_refused(stage, &json!({ "patternProperties": patterns })).await
 }
 
+/// Attack `server-openai-patterns-slow`: the attacker brings 40 patterns that stop the server for seconds
+/// with an answer of 60 KB.
 async fn slow_patterns(stage: &ServerStage) -> Stopped {
     let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
     expect_format_refused(stage, &json!({ "allOf": (0..40).map(pattern).collect::<Vec<_>>() }))
         .await
 }
 
+/// Attack `server-openai-patterns-of-tools`: the attacker brings 64 tools whose patterns are small each and
+/// large together.
 async fn patterns_of_tools(stage: &ServerStage) -> Stopped {
     let look = |n: usize| {
         let pattern = |m: usize| json!({ "pattern": format!("^\\p{{L}}{{2}}{n}x{m}$") });
@@ -182,6 +192,8 @@ async fn patterns_of_tools(stage: &ServerStage) -> Stopped {
     expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
+/// Attack `server-openai-schema-marking`: the attacker brings `unevaluatedProperties` thirty levels deep,
+/// each of which doubles the work.
 async fn send_marking_schema(stage: &ServerStage) -> Stopped {
     let level = |below: Value| json!({ "anyOf": [below, { "minProperties": 1 }], "unevaluatedProperties": false });
     let schema = (0..30).fold(json!({ "type": "object" }), |below, _| level(below));
@@ -194,6 +206,8 @@ async fn expect_format_refused(stage: &ServerStage, schema: &Value) -> Stopped {
     expect_response_refused(stage, json!({ "text": { "format": format } }), 400).await
 }
 
+/// Attack `server-openai-answer-slow-to-check`: the attacker has a model answer 30 KB that patterns of the
+/// caller's take minutes to match.
 async fn slow_answer(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let pattern = |n: usize| json!({ "pattern": format!("a[ab]{{{}}}[^ab]", 850 + n) });
@@ -211,6 +225,8 @@ async fn slow_answer(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(answer.body))
 }
 
+/// Attack `server-openai-calls-many`: the attacker brings 30,000 calls and their results in the reverse
+/// order, three times at once.
 async fn many_calls(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let call = |n: usize| json!({ "type": "function_call", "call_id": format!("c{n}"), "name": "f", "arguments": "{}" });
@@ -247,12 +263,14 @@ async fn watch_neighbour(stage: &ServerStage, longest: &mut Duration) -> Stopped
     }
 }
 
+/// Attack `server-openai-tools-many`: the attacker brings a thousand tools.
 async fn send_many_tools(stage: &ServerStage) -> Stopped {
     let tools: Vec<Value> =
         (0..1_000).map(|n| function_tool(&format!("t{n}"), json!({}))).collect();
     expect_response_refused(stage, json!({ "tools": tools }), 400).await
 }
 
+/// Attack `server-openai-image-inside`: the attacker sends an image whose address is the server's own.
 async fn send_url_image(stage: &ServerStage) -> Stopped {
     let url = format!("http://{}/v1/audit", stage.address());
     let part = json!({ "type": "input_image", "image_url": url });
@@ -260,10 +278,13 @@ async fn send_url_image(stage: &ServerStage) -> Stopped {
     expect_response_refused(stage, json!({ "input": input }), 400).await
 }
 
+/// Attack `server-openai-response-made-up`: the attacker goes on from a response whose id leads out of its
+/// tenant.
 async fn made_up(stage: &ServerStage) -> Stopped {
     expect_response_refused(stage, json!({ "previous_response_id": "resp_../blue" }), 404).await
 }
 
+/// Attack `server-openai-reader-talks`: the attacker begins a response with a key that may look.
 async fn respond_as_reader(stage: &ServerStage) -> Stopped {
     let body = json!({ "model": "teller", "input": "tell" });
     expect_refused(stage, "red-reader", new_request("POST", "/v1/responses").with_json(&body), 403)

@@ -68,6 +68,8 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
+/// Attack `server-path-every-route`: the attacker asks every route for what it knows, and looks for places of
+/// the host.
 async fn every_route(stage: &ServerStage) -> Stopped {
     let caller = stage.client_for("red-admin");
     let document = caller.send(&get_request("/v1/openapi.json")).await?.json_body()?;
@@ -128,6 +130,7 @@ async fn stream_turn(stage: &ServerStage, agent: &str) -> anyhow::Result<String>
     Ok(answer.body)
 }
 
+/// Attack `server-path-run-started`: the attacker reads the first event of a turn.
 async fn run_started(stage: &ServerStage) -> Stopped {
     let events = stream_turn(stage, "teller").await?;
     escape_unless(events.contains("run_started"), || events.clone())?;
@@ -136,6 +139,7 @@ async fn run_started(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(workspace))
 }
 
+/// Attack `server-path-on-a-socket`: the attacker reads the first event of a turn on a WebSocket.
 async fn on_socket(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let mut wire = stage.client_for("red-member").open_socket().await?;
@@ -163,14 +167,17 @@ async fn run_failing_turn(stage: &ServerStage, agent: &str) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-path-broken-agent`: the attacker talks to an agent whose file is broken.
 async fn run_broken_agent(stage: &ServerStage) -> Stopped {
     run_failing_turn(stage, "broken").await
 }
 
+/// Attack `server-path-missing-mount`: the attacker talks to an agent whose mount is missing.
 async fn missing_mount(stage: &ServerStage) -> Stopped {
     run_failing_turn(stage, "lost").await
 }
 
+/// Attack `server-path-key-file`: the attacker talks to a model whose key file is missing.
 async fn key_file(stage: &ServerStage) -> Stopped {
     let told = run_failing_turn(stage, "keyed").await?;
     let about = told.told.contains("key file") || told.told.contains("key");
@@ -178,10 +185,12 @@ async fn key_file(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("key file: {}", told.told)))
 }
 
+/// Attack `server-path-unknown-agent`: the attacker talks to an agent that is not there.
 async fn unknown_agent(stage: &ServerStage) -> Stopped {
     run_failing_turn(stage, "nobody").await
 }
 
+/// Attack `server-path-preview`: the attacker looks at what a model would be sent.
 async fn preview_agent(stage: &ServerStage) -> Stopped {
     let body = json!({ "agent": "reader", "text": "go" });
     let answer = stage

@@ -87,6 +87,8 @@ async fn remove_tenant(stage: &ServerStage) -> Result<()> {
     stage.run_belljar(&["tenants", "rm", "grey", "--yes"]).await.map(drop)
 }
 
+/// Attack `server-remade-files`: the attacker takes the name of a removed tenant to get at its agents and
+/// files.
 async fn inherit_files(stage: &ServerStage) -> Stopped {
     let RemadeTenant { next, .. } = remake_tenant(stage, "teller", "event: done").await?;
     let agents = next.send(&get_request("/v1/agents")).await?;
@@ -100,6 +102,8 @@ async fn inherit_files(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(agents.body))
 }
 
+/// Attack `server-remade-questions`: the attacker takes the name of a removed tenant to see what its agents
+/// ask.
 async fn inherit_questions(stage: &ServerStage) -> Stopped {
     let RemadeTenant { next, session, .. } =
         remake_tenant(stage, "asker", "permission_asked").await?;
@@ -111,6 +115,8 @@ async fn inherit_questions(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(both))
 }
 
+/// Attack `server-remade-sessions`: the attacker takes the name of a removed tenant to read its sessions and
+/// log.
 async fn inherit_sessions(stage: &ServerStage) -> Stopped {
     let RemadeTenant { next, session, .. } = remake_tenant(stage, "teller", "event: done").await?;
     let log = next.send(&get_request("/v1/audit?limit=200")).await?;
@@ -120,6 +126,7 @@ async fn inherit_sessions(stage: &ServerStage) -> Stopped {
     check_refused(read, 404)
 }
 
+/// Attack `server-remade-old-key`: the attacker uses a key of the removed tenant with the next one.
 async fn old_key(stage: &ServerStage) -> Stopped {
     let RemadeTenant { old, .. } = remake_tenant(stage, "teller", "event: done").await?;
     let answer = old.send(&get_request("/v1/sessions")).await?;
@@ -127,6 +134,7 @@ async fn old_key(stage: &ServerStage) -> Stopped {
     check_refused(answer, 401)
 }
 
+/// Attack `server-remade-purged`: the attacker looks for files that were purged.
 async fn search_purged_files(stage: &ServerStage) -> Stopped {
     stage.run_belljar(&["tenants", "add", "grey"]).await?;
     stage.furnish_tenant("grey").await?;
@@ -138,6 +146,7 @@ async fn search_purged_files(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("nothing is left"))
 }
 
+/// Attack `server-restart-keys`: the attacker uses a revoked key after the server was started again.
 async fn restart_keys(stage: &ServerStage) -> Stopped {
     let mut own = stage.start_another().await?;
     let key = own.api_key("red-admin")?.to_owned();
@@ -149,6 +158,7 @@ async fn restart_keys(stage: &ServerStage) -> Stopped {
     check_refused(answer, 401)
 }
 
+/// Attack `server-restart-turn`: the attacker cuts the power to get at a turn of blue's at the next start.
 async fn restart_turn(stage: &ServerStage) -> Stopped {
     let mut own = stage.start_another().await?;
     let body = json!({ "agent": "hanger", "text": "go", "stream": true });

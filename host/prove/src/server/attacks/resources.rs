@@ -60,12 +60,14 @@ async fn hold_connections(stage: &ServerStage, number: usize, ask: &CallerReques
     Ok(Verdict::with_words(format!("the server is {grown} bytes larger")))
 }
 
+/// Attack `server-bodies-unfinished`: the attacker sends all but the last byte of 100 bodies of 4 MiB.
 async fn hold_bodies(stage: &ServerStage) -> Stopped {
     let body = "a".repeat((4 << 20) - 1);
     let ask = new_request("POST", "/v1/chat").with_json_text(&body).without_last_byte();
     hold_connections(stage, 100, &ask).await
 }
 
+/// Attack `server-readers-slow`: the attacker asks 40 times for all that was said, and reads nothing.
 async fn hold_readers(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     // Something to read: as long as a message may be.
@@ -86,6 +88,7 @@ async fn hold_readers(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-requests-without-end`: the attacker asks as fast as it can with a key that may look.
 async fn flood_requests(stage: &ServerStage) -> Stopped {
     let own = stage.another_with("requests_per_second = 20").await?;
     let caller = own.client_for("red-reader");
@@ -104,6 +107,7 @@ async fn flood_requests(stage: &ServerStage) -> Stopped {
     }
 }
 
+/// Attack `server-turns-many`: the attacker begins more turns than its tenant may have.
 async fn flood_turns(stage: &ServerStage) -> Stopped {
     let own = stage.another_with("tenant_turns = 2\ntenant_queue = 2").await?;
     let caller = own.client_for("red-member");

@@ -37,6 +37,8 @@ fn team_token(scene: &IssuerScene, subject: &str) -> String {
     scene.issue_token(&claims)
 }
 
+/// Attack `server-token-state-of-another`: the attacker brings a state that was given to another subject of
+/// its issuer and tenant.
 async fn state_of_another(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let rita = scene.client_with_token(&scene.issue_token(&scene.subject_claims("rita")));
@@ -63,6 +65,8 @@ fn initialize_message() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
+/// Attack `server-token-sessions`: the attacker begins sessions of MCP as three hundred subjects of one
+/// tenant.
 async fn many_sessions(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let mut told = String::new();

@@ -199,6 +199,7 @@ async fn serve_document(
     Ok(stream.shutdown().await?)
 }
 
+/// Attack `server-token-forged`: the attacker makes tokens of an issuer without its key.
 async fn forge_tokens(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let claims = scene.subject_claims("rita");
@@ -223,6 +224,8 @@ async fn forge_tokens(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-token-for-others`: the attacker brings tokens that were made for another server, or for
+/// another time.
 async fn for_others(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let now = unix_seconds();
@@ -245,6 +248,8 @@ async fn for_others(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-token-of-nobody`: the attacker brings an issuer's own token for a subject whom nobody let
+/// in.
 async fn name_unknown_subjects(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let tokens = ["Rita", "rita ", "blue", "*"]
@@ -254,6 +259,8 @@ async fn name_unknown_subjects(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
+/// Attack `server-token-widened`: the attacker claims the rights of an admin, and another tenant, in a token
+/// of its own.
 async fn widen_claims(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let mut claims = scene.subject_claims("rita");
@@ -270,6 +277,7 @@ async fn widen_claims(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(answer.body))
 }
 
+/// Attack `server-token-flood`: the attacker has the server ask the issuer for forty keys that there are not.
 async fn flood_key_lookups(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let claims = scene.subject_claims("rita");

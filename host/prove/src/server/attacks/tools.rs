@@ -40,10 +40,14 @@ async fn all_fail(stage: &ServerStage, agent: &str, secrets: &[&str]) -> Stopped
     Ok(Verdict::with_words(said.body))
 }
 
+/// Attack `server-tool-own-listener`: the attacker has a tool that may reach every port of this machine ask
+/// the server itself.
 async fn own_listener(stage: &ServerStage) -> Stopped {
     all_fail(stage, "fetcher", &["entries", "\"status\":\"ok\""]).await
 }
 
+/// Attack `server-tool-other-files`: the attacker has a tool step back from its workspace to the store and
+/// the settings.
 async fn other_files(stage: &ServerStage) -> Stopped {
     all_fail(stage, "reader", &["SQLite format", "kind = ", "key_file"]).await
 }

@@ -116,12 +116,14 @@ async fn disturb_blue_turn(
     check_refused(answer, 404)
 }
 
+/// Attack `server-turn-of-blue-cancelled`: the attacker cancels a turn of blue's while it runs.
 async fn cancel_blues(stage: &ServerStage) -> Stopped {
     let way =
         |id: &str| new_request("POST", &format!("/v1/sessions/{id}/cancel")).with_json(&json!({}));
     disturb_blue_turn(stage, "hanger", "thinking", way).await
 }
 
+/// Attack `server-turn-of-blue-watched`: the attacker watches a turn of blue's while it runs.
 async fn watch_blues(stage: &ServerStage) -> Stopped {
     disturb_blue_turn(stage, "hanger", "thinking", |id| {
         get_request(&format!("/v1/sessions/{id}/events"))
@@ -129,6 +131,7 @@ async fn watch_blues(stage: &ServerStage) -> Stopped {
     .await
 }
 
+/// Attack `server-question-of-blue-answered`: the attacker answers a question that blue's agent asks.
 async fn answer_blues(stage: &ServerStage) -> Stopped {
     let way = |id: &str| {
         new_request("POST", &format!("/v1/sessions/{id}/questions/1"))
@@ -147,6 +150,7 @@ async fn open_question(caller: &ServerClient, session: &str) -> Result<u64> {
     first.as_ref().and_then(|one: &Value| one["id"].as_u64()).context("no open question")
 }
 
+/// Attack `server-question-by-a-reader`: the attacker lets its agent read a file with a key that may look.
 async fn answer_own(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let member = stage.client_for("red-member");
@@ -159,6 +163,7 @@ async fn answer_own(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-question-twice`: the attacker answers a question again, and otherwise.
 async fn answer_twice(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let member = stage.client_for("red-member");
@@ -174,6 +179,7 @@ async fn answer_twice(stage: &ServerStage) -> Stopped {
     check_refused(second, 404)
 }
 
+/// Attack `server-session-deleted-at-work`: the attacker deletes a session while it answers.
 async fn delete_at_work(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let member = stage.client_for("red-member");
@@ -189,6 +195,7 @@ async fn delete_at_work(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-turn-second`: the attacker begins a second turn of a session that answers.
 async fn second_turn(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let member = stage.client_for("red-member");
@@ -201,6 +208,7 @@ async fn second_turn(stage: &ServerStage) -> Stopped {
     told
 }
 
+/// Attack `server-socket-after-revocation`: the attacker talks on a WebSocket after its key was revoked.
 async fn socket_revoked(stage: &ServerStage) -> Stopped {
     let key = stage.new_key("red", "member").await?;
     let mut wire = stage.with_key(Some(&key)).open_socket().await?;
@@ -211,6 +219,7 @@ async fn socket_revoked(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(wire.read_rest().await?))
 }
 
+/// Attack `server-socket-nonsense`: the attacker says what is no message on a WebSocket.
 async fn send_unknown_message(stage: &ServerStage) -> Stopped {
     let message = json!({ "type": "run", "command": "true" });
     Ok(Verdict::with_words(stage.client_for("red-member").on_socket(&message).await?))

@@ -132,6 +132,8 @@ fn place_step(what: &str, path: &str) -> Value {
     json!({ "do": what, "place": place_itself(path) })
 }
 
+/// Attack `files-overlay-to-the-layer`: the attacker makes files named as the layer's own, and writes to the
+/// layer by paths that lead out.
 async fn to_the_layer(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -153,6 +155,8 @@ async fn to_the_layer(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 6, &["not-permitted"])
 }
 
+/// Attack `files-overlay-shown-again`: the attacker removes a file of an overlay, and moves and makes
+/// directories until it is seen again.
 async fn shown_again(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let jar = open_unlimited(arena).await?;
@@ -172,6 +176,8 @@ async fn shown_again(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 6, &["no-entry"])
 }
 
+/// Attack `files-overlay-protected-names`: the attacker changes, replaces and moves protected names in an
+/// overlay.
 async fn write_protected_names(arena: &Arena) -> Stopped {
     arena.write_file(".belljar/agents/it.md", "theirs")?;
     arena.write_file("AGENTS.md", "theirs")?;
@@ -193,6 +199,8 @@ async fn write_protected_names(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 1, &["not-permitted"])
 }
 
+/// Attack `files-overlay-holes`: the attacker fills an overlay with holes, and has a sparse file larger than
+/// it copied.
 async fn write_sparse_holes(arena: &Arena) -> Stopped {
     arena.write_file("sparse", "")?;
     let sparse = std::fs::File::options().write(true).open(arena.workspace().join("sparse"))?;
