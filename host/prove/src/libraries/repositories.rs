@@ -340,6 +340,8 @@ fn make_skeleton(stage: &LibraryStage) -> std::io::Result<PathBuf> {
     Ok(stage.path("source"))
 }
 
+/// Makes 2 attacks, for example `libraries-git-alternates`: the attacker borrows another repository's objects
+/// through `objects/info/alternates`.
 async fn borrow_objects(stage: &LibraryStage, list: &str) -> Stopped {
     let source = make_skeleton(stage)?;
     let outside = stage.path("outside/.git/objects");
@@ -350,6 +352,8 @@ async fn borrow_objects(stage: &LibraryStage, list: &str) -> Stopped {
     stage.expect_refused(&source).await
 }
 
+/// Makes 5 attacks, for example `libraries-git-objects-link`: the attacker has an `objects` that is a link to
+/// another repository's.
 async fn link_objects(stage: &LibraryStage, name: &str, to: &str) -> Stopped {
     let source = make_skeleton(stage)?;
     let link = stage.path("source/.git").join(name);
@@ -378,6 +382,8 @@ fn commit_all(stage: &LibraryStage) -> anyhow::Result<()> {
     stage.git_command("repository", &["commit", "--quiet", "-m", "two"]).map(drop)
 }
 
+/// Attack `libraries-git-config-runs`: the attacker has programs run by its configuration, hooks, filters and
+/// attributes.
 async fn run_by_config(stage: &LibraryStage) -> Stopped {
     let run = format!("touch '{}'; cat", stage.path("ran").display());
     stage.write_file("repository/.gitattributes", "*.md filter=x diff=x merge=x\n")?;

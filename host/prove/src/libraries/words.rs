@@ -62,6 +62,8 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
 
 const GUEST: &str = "---\nname: guest\ndescription: d\ntools: []\n---\nRead.\n";
 
+/// Makes 2 attacks, for example `libraries-words-in-a-list`: the attacker restricts its tools with words that
+/// nobody understands, and writes.
 async fn run_restricted(stage: &LibraryStage, words: &str) -> Stopped {
     let script = stage.write_file("home/script.yaml", WRITES)?;
     let script = script.to_string_lossy();

@@ -164,6 +164,8 @@ async fn whole_is_refused(arena: &Arena, acts: fn(&str) -> Vec<PeerAct>) -> Stop
     steps.all_refused(0, &["HttpRequestDenied"])
 }
 
+/// Attack `secrets-guess-by-length`: the attacker has a second host send guesses and fall silent, and counts
+/// how each ended.
 async fn by_length(arena: &Arena) -> Stopped {
     let acts = |text: &str| {
         let head = "HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n";
@@ -175,6 +177,8 @@ async fn by_length(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["ConnectionReadTimeout"])
 }
 
+/// Attack `secrets-guess-by-chunks`: the attacker has a second host send guesses byte by byte, and looks how
+/// they arrive.
 async fn by_chunks(arena: &Arena) -> Stopped {
     let acts = |text: &str| {
         let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
@@ -193,6 +197,8 @@ async fn by_chunks(arena: &Arena) -> Stopped {
 const APART: Duration = Duration::from_millis(15);
 const LATE: u8 = 8;
 
+/// Attack `secrets-guess-by-time`: the attacker has a second host send guesses and the rest later, and looks
+/// which come at once.
 async fn by_time(arena: &Arena) -> Stopped {
     let acts = |text: &str| {
         let length = text.len() + usize::from(LATE);
@@ -230,6 +236,7 @@ async fn by_reset(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["HttpProtocolError"])
 }
 
+/// Attack `secrets-guess-in-a-header`: the attacker has a second host send guesses in headers and trailers.
 async fn in_a_header(arena: &Arena) -> Stopped {
     let header: fn(&str) -> Vec<PeerAct> = |text| {
         let head = format!("HTTP/1.1 200 OK\r\nx-guess: {text}\r\ncontent-length: 2\r\n\r\nok");

@@ -79,6 +79,8 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 const MANIFEST: &str = "manifest = 1\ndescription = \"test\"\n\
     hosts = [\"http://127.0.0.0/8:*\"]\n";
 
+/// Attack `secrets-echo-to-another-tool-in-a-header`: the attacker has the value sent to such a tool in a
+/// header.
 fn http_reply(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()

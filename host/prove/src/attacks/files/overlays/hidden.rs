@@ -78,6 +78,8 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
     ),
 ];
 
+/// Attack `files-overlay-made-anew`: the attacker removes a file, makes directories and files of its name and
+/// removes them again.
 async fn made_anew(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let jar = open_unlimited(arena).await?;
@@ -98,6 +100,8 @@ async fn made_anew(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 9, &["no-entry"])
 }
 
+/// Attack `files-overlay-renamed-over`: the attacker moves files and directories over each other until a
+/// lower file is seen again.
 async fn renamed_over(arena: &Arena) -> Stopped {
     arena.write_file("a", "text of a")?;
     arena.write_file("b", "text of b")?;
@@ -121,6 +125,8 @@ async fn renamed_over(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 8, &["no-entry"])
 }
 
+/// Attack `files-overlay-in-a-ring`: the attacker moves three directories round in a ring, and one into
+/// itself.
 async fn move_in_ring(arena: &Arena) -> Stopped {
     for name in ["a", "b", "c"] {
         arena.write_file(&format!("{name}/{name}"), name)?;
@@ -147,6 +153,8 @@ async fn move_in_ring(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 7, &["no-entry", "invalid"])
 }
 
+/// Attack `files-overlay-below-made-later`: the attacker removes what it made, so that files show which their
+/// owner has put there meanwhile.
 async fn made_later(arena: &Arena) -> Stopped {
     arena.write_file("d/kept", "kept")?;
     let jar = super::open_unsealed(arena).await?;
@@ -176,6 +184,8 @@ async fn made_later(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-overlay-removed-directory`: the attacker makes files in a directory that it holds open and
+/// has removed, and looks for them elsewhere.
 async fn removed_directory(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let jar = open_unlimited(arena).await?;
@@ -193,6 +203,8 @@ async fn removed_directory(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 4, &["no-entry"])
 }
 
+/// Attack `files-overlay-moved-descriptor`: the attacker holds a directory, has it moved, and writes through
+/// it to where it was.
 async fn moved_descriptor(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let jar = open_unlimited(arena).await?;
@@ -213,6 +225,8 @@ async fn moved_descriptor(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 6, &["no-entry"])
 }
 
+/// Attack `files-overlay-reader-writes`: the attacker opens a file for reading, has it copied, and writes
+/// through the old descriptor.
 async fn reader_writes(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -233,6 +247,8 @@ async fn reader_writes(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `files-overlay-reader-of-a-removed-file`: the attacker holds a lower file, removes and remakes its
+/// name, and changes what it holds.
 async fn reader_of_removed(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -251,6 +267,8 @@ async fn reader_of_removed(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 5, &["bad-descriptor", "not-permitted", "read-only", "invalid"])
 }
 
+/// Attack `files-overlay-bits`: the attacker takes a file that runs as another user, and copies, moves and
+/// replaces it.
 async fn change_setuid_file(arena: &Arena) -> Stopped {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     arena.write_file("run", "#!/bin/sh\n")?;

@@ -86,6 +86,8 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
     ),
 ];
 
+/// Attack `files-overlay-links-out`: the attacker reads, writes, copies and moves through links out of the
+/// workspace that lie there already.
 async fn links_out(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     arena.write_file("d/b.txt", "text of b")?;
@@ -111,6 +113,8 @@ async fn links_out(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps.into()).await?, 2, &["not-permitted"])
 }
 
+/// Attack `files-overlay-link-swapped-in`: the attacker holds a directory while it is swapped for a link out,
+/// and copies and writes through it.
 async fn swapped_in(arena: &Arena) -> Stopped {
     arena.write_file("d/canary.txt", "text of it")?;
     arena.write_file("d/other", "text of other")?;
@@ -138,6 +142,8 @@ async fn swapped_in(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 2, &["no-entry", "not-permitted"])
 }
 
+/// Attack `files-overlay-link-while-copied`: the attacker opens files for writing while their directory is
+/// swapped for a link out, again and again.
 async fn while_copied(arena: &Arena) -> Stopped {
     for n in 0..100 {
         arena.write_file(&format!("d/{n}"), "inside")?;
@@ -200,6 +206,8 @@ fn spawn_swapper(
     })
 }
 
+/// Attack `files-overlay-file-swapped-for-link`: the attacker has a file moved, then swapped below for a link
+/// to one outside, and opens it.
 async fn file_swapped(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     arena.write_file("b.txt", "text of b")?;
@@ -226,6 +234,8 @@ async fn file_swapped(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["loop", "not-permitted"])
 }
 
+/// Attack `files-overlay-fifo-swapped-in`: the attacker has a file moved, then swapped below for a FIFO, and
+/// opens it.
 async fn fifo_swapped(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = super::open_unsealed(arena).await?;
@@ -243,6 +253,8 @@ async fn fifo_swapped(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["access"])
 }
 
+/// Attack `files-overlay-makes-links`: the attacker makes links in an overlay, for whoever applies it to
+/// follow.
 async fn makes_links(arena: &Arena) -> Stopped {
     arena.write_file("d/a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -259,6 +271,8 @@ async fn makes_links(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 2, &["not-permitted"])
 }
 
+/// Attack `files-overlay-moves-links`: the attacker moves, links and replaces its owner's links in an
+/// overlay.
 async fn moves_links(arena: &Arena) -> Stopped {
     arena.write_file("d/a.txt", "text of a")?;
     make_link(arena, "../outside", "link")?;
@@ -278,6 +292,8 @@ async fn moves_links(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 2, &["not-permitted"])
 }
 
+/// Attack `files-overlay-hard-link-out`: the attacker writes to a file that has another name outside, and
+/// gives files names elsewhere.
 async fn hard_link_out(arena: &Arena) -> Stopped {
     let canary = arena.outside_path().join("canary.txt");
     std::fs::hard_link(&canary, arena.workspace().join("inside"))?;
@@ -304,6 +320,8 @@ async fn hard_link_out(arena: &Arena) -> Stopped {
     Ok(stopped)
 }
 
+/// Attack `files-overlay-through-another-mount`: the attacker reaches the overlay's own directory and its
+/// layer by paths of a mount that it may write.
 async fn other_mount(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let builder = arena.jar_builder(&[crate::guests::PROBE]).with_overlay(OverlayQuota::default());

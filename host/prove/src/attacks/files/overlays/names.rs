@@ -79,6 +79,8 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
     ),
 ];
 
+/// Attack `files-overlay-forged-index`: the attacker writes records and heads of an index into files named as
+/// the index, and has it read again.
 async fn forged_index(arena: &Arena) -> Stopped {
     arena.write_file("kept", "kept")?;
     arena.write_file("gone", "gone")?;
@@ -106,6 +108,8 @@ async fn forged_index(arena: &Arena) -> Stopped {
     steps.all_refused(names.len() + 1, &["no-entry", "not-permitted"])
 }
 
+/// Attack `files-overlay-whiteouts`: the attacker makes the names with which other overlays hide and show
+/// files.
 async fn make_whiteout_names(arena: &Arena) -> Stopped {
     arena.write_file("d/kept", "kept")?;
     arena.write_file("d/gone", "gone")?;
@@ -128,6 +132,8 @@ async fn make_whiteout_names(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 8, &["no-entry"])
 }
 
+/// Attack `files-overlay-numbers`: the attacker makes files named as the numbers of contents, writes and
+/// moves them over each other.
 async fn make_number_names(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -157,6 +163,8 @@ async fn make_number_names(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 11, &["not-permitted"])
 }
 
+/// Attack `files-overlay-dots`: the attacker names the layer by paths that go up, from directories that it
+/// has made, moved and removed.
 async fn climb_to_layer(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let jar = open_unlimited(arena).await?;
@@ -179,6 +187,8 @@ async fn climb_to_layer(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 4, &["not-permitted"])
 }
 
+/// Attack `files-overlay-proc`: the attacker opens the layer through /proc and the paths of descriptors, and
+/// through links there.
 async fn open_through_proc(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     make_link(arena, "/proc/self/fd", "fd")?;
@@ -197,6 +207,8 @@ async fn open_through_proc(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps.into()).await?, 2, &["not-permitted"])
 }
 
+/// Attack `files-overlay-case-doubles`: the attacker writes, removes and moves a file whose name differs by
+/// its case alone.
 async fn case_doubles(arena: &Arena) -> Stopped {
     arena.write_file("Read.md", "text of it")?;
     let jar = open_unlimited(arena).await?;
@@ -217,6 +229,8 @@ async fn case_doubles(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 5, &["no-entry"])
 }
 
+/// Attack `files-overlay-unicode-doubles`: the attacker writes and removes a file whose name is the same
+/// letter composed otherwise.
 async fn unicode_doubles(arena: &Arena) -> Stopped {
     let (composed, apart) = ("\u{e9}.txt", "e\u{301}.txt");
     arena.write_file(composed, "composed")?;
@@ -237,6 +251,8 @@ async fn unicode_doubles(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 5, &["no-entry"])
 }
 
+/// Attack `files-overlay-endless-names`: the attacker makes names and paths longer than any file system has,
+/// in directories of the index alone.
 async fn make_endless_names(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -262,6 +278,8 @@ async fn make_endless_names(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 3, &["name-too-long"])
 }
 
+/// Attack `files-overlay-empty-names`: the attacker makes, moves and removes names that are empty, dots,
+/// slashes or hold a NUL.
 async fn make_empty_names(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;

@@ -57,6 +57,8 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
     ),
 ];
 
+/// Attack `files-overlay-protected-at-depth`: the attacker makes, writes, replaces and removes protected
+/// names in directories that it made and moved.
 async fn at_depth(arena: &Arena) -> Stopped {
     arena.write_file("sub/deep/AGENTS.md", "theirs")?;
     arena.write_file("sub/.belljar/agents/it.md", "theirs")?;
@@ -84,6 +86,8 @@ async fn at_depth(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps.into()).await?, 3, &["not-permitted", "no-entry"])
 }
 
+/// Attack `files-overlay-protected-spelled`: the attacker spells protected names as some file system would
+/// read them.
 async fn spell_protected_names(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     arena.write_file("AGENTS.md", "theirs")?;
@@ -109,6 +113,8 @@ async fn spell_protected_names(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps.into()).await?, 2, &["not-permitted"])
 }
 
+/// Attack `files-overlay-protected-moved`: the attacker prepares a tree and moves it to a protected name, and
+/// moves what holds one, at any depth.
 async fn move_to_protected(arena: &Arena) -> Stopped {
     arena.write_file("holds/a/b/AGENTS.md", "theirs")?;
     arena.write_file("other/f", "text of f")?;
@@ -131,6 +137,8 @@ async fn move_to_protected(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 4, &["not-permitted", "not-empty"])
 }
 
+/// Attack `files-overlay-protected-meant`: the attacker writes, replaces and moves what a link with a
+/// protected name means.
 async fn write_through_link(arena: &Arena) -> Stopped {
     arena.write_file("real.md", "theirs")?;
     arena.write_file("way/real.toml", "theirs")?;
@@ -155,6 +163,8 @@ async fn write_through_link(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 1, &["not-permitted"])
 }
 
+/// Attack `files-overlay-protected-descriptor`: the attacker holds protected directories and files, and
+/// changes them through what it holds.
 async fn write_held_protected(arena: &Arena) -> Stopped {
     arena.write_file(".belljar/agents/it.md", "theirs")?;
     arena.write_file("sub/AGENTS.md", "theirs")?;
@@ -182,6 +192,8 @@ async fn write_held_protected(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 4, &words)
 }
 
+/// Attack `files-overlay-layer-in-the-home`: the attacker lists, reads and moves the layer where the
+/// workspace is the home that it lies in.
 async fn layer_in_the_home(arena: &Arena) -> Stopped {
     arena.write_file("me/.belljar/sessions/other/files/1", "another's")?;
     arena.write_file("me/a.txt", "text of a")?;

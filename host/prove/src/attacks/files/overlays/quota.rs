@@ -71,6 +71,8 @@ fn stopped_after(steps: &StepResults, step: usize, most: u64) -> Stopped {
     }
 }
 
+/// Attack `files-overlay-many-names`: the attacker makes files, directories and links and hides names until
+/// nothing more fits.
 async fn many_names(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_overlaid(arena, SMALL).await?;
@@ -93,6 +95,8 @@ async fn many_names(arena: &Arena) -> Stopped {
     steps.check_refused("insufficient-space")
 }
 
+/// Attack `files-overlay-many-hidden`: the attacker removes and moves thousands of its owner's files, so that
+/// the index grows.
 async fn many_hidden(arena: &Arena) -> Stopped {
     for n in 0..100 {
         arena.write_file(&format!("d/{n}"), "")?;
@@ -111,6 +115,8 @@ async fn many_hidden(arena: &Arena) -> Stopped {
     steps.check_refused("insufficient-space")
 }
 
+/// Attack `files-overlay-copies`: the attacker opens large files for writing one after the other, so that all
+/// are copied.
 async fn copy_large_files(arena: &Arena) -> Stopped {
     for n in 0..20 {
         arena.write_file(&format!("d/{n}"), vec![b'x'; 100 << 10])?;
@@ -138,6 +144,8 @@ fn held_in_layer(arena: &Arena) -> Result<u64, Escape> {
     Ok(held)
 }
 
+/// Attack `files-overlay-bytes-without-a-name`: the attacker fills files, removes their names and keeps them
+/// open.
 async fn without_a_name(arena: &Arena) -> Stopped {
     let jar = open_overlaid(arena, SMALL).await?;
     let mut steps = Vec::new();
@@ -158,6 +166,7 @@ async fn without_a_name(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 10, &["insufficient-space", "No space left"])
 }
 
+/// Attack `files-overlay-billed-copies`: the attacker has more copied than it may write.
 async fn exceed_copy_quota(arena: &Arena) -> Stopped {
     arena.write_file("a", vec![b'x'; 60 << 10])?;
     arena.write_file("b", vec![b'x'; 60 << 10])?;
@@ -171,6 +180,8 @@ async fn exceed_copy_quota(arena: &Arena) -> Stopped {
     check_refused_after(&jar.run_steps(steps).await?, 2, &["insufficient-space"])
 }
 
+/// Attack `files-overlay-endless-index`: the attacker moves one file to and fro and sets its times until the
+/// index fills the disk.
 async fn endless_index(arena: &Arena) -> Stopped {
     arena.write_file("a", "text of a")?;
     let jar = open_unlimited(arena).await?;

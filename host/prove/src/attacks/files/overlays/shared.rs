@@ -50,6 +50,8 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
     ),
 ];
 
+/// Attack `files-overlay-two-jars`: the attacker makes the same files from two jars at once, each only where
+/// nothing is.
 async fn two_jars(arena: &Arena) -> Stopped {
     const FILES: u64 = 100;
     let overlay = arena.open_overlay(OverlayQuota::default())?;
@@ -70,6 +72,8 @@ async fn two_jars(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-overlay-one-moves-another-writes`: the attacker moves a directory to and fro in one jar
+/// while another writes and removes in it.
 async fn moves_and_writes(arena: &Arena) -> Stopped {
     arena.write_file("d/f", "text of f")?;
     let overlay = arena.open_overlay(OverlayQuota::default())?;
@@ -102,6 +106,8 @@ async fn moves_and_writes(arena: &Arena) -> Stopped {
     check_refused_after(&steps, 2, &["no-entry"])
 }
 
+/// Attack `files-overlay-reader`: the attacker writes to an overlay that it was given to read, by every
+/// operation.
 async fn write_as_reader(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let overlay = arena.open_overlay(OverlayQuota::default())?;
@@ -133,6 +139,8 @@ async fn write_as_reader(arena: &Arena) -> Stopped {
     }
 }
 
+/// Attack `files-overlay-opened-twice`: the attacker has the layer of a running overlay opened once more,
+/// under another directory.
 async fn opened_twice(arena: &Arena) -> Stopped {
     arena.write_file("a.txt", "text of a")?;
     let jar = open_unlimited(arena).await?;
@@ -152,6 +160,8 @@ async fn opened_twice(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words("the overlay is open already"))
 }
 
+/// Attack `files-overlay-torn-index`: the attacker names files like records, and has its process killed at
+/// every byte of the index.
 async fn torn_index(arena: &Arena) -> Stopped {
     arena.write_file("gone", "text of gone")?;
     let overlay = arena.open_overlay(OverlayQuota::default())?;
