@@ -52,7 +52,8 @@ async fn what_the_document_allows_is_not_refused_as_unfit() {
 #[tokio::test]
 async fn a_refusal_before_any_route_is_documented_by_every_operation() {
     let world = World::new().await;
-    let document = world.call_as("blue-admin", "GET", "/v1/openapi.json").send().await.is(200).json();
+    let document =
+        world.call_as("blue-admin", "GET", "/v1/openapi.json").send().await.is(200).json();
     let long = "x".repeat(40_000);
     for path in ["/v1/explain", "/v1/sessions", "/v1/usage", "/v1/models"] {
         let answer =
