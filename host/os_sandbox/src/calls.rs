@@ -1,9 +1,9 @@
-//! System calls: restricted by seccomp.
+//! Restricts the system calls of a process, with seccomp.
 //!
-//! A list of allowed calls ([`allowed`]); every other call fails. Two further lists decide how: a call that
-//! only an intruder makes ends the process, and a call that a library may try and can do without fails with
-//! `EPERM`. The rest fails with `ENOSYS`, as on a kernel without the call, because the C library then uses an
-//! older call.
+//! There is a list of allowed calls ([`allowed`]); every other call fails. Two further lists say how. A call
+//! that only an intruder makes ends the process. A call that a library may try and can do without fails with
+//! `EPERM`. All other calls fail with `ENOSYS`, as on a kernel that lacks them, because the C library then
+//! uses an older call.
 
 mod allowed;
 mod program;
@@ -23,7 +23,7 @@ const FATAL: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
-    // Other views of the file system, which bypass the paths that landlock checks.
+    // Other views of the file system, in which landlock's rules for paths would not apply.
     libc::SYS_chroot,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -57,7 +57,7 @@ const FATAL: &[i64] = &[
     libc::SYS_request_key,
 ];
 
-/// Further such calls of some processors.
+/// More of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const FATAL_HERE: &[i64] = &[
     libc::SYS_ioperm,
@@ -75,7 +75,7 @@ const REFUSED: &[i64] = &[
     // Executing a program: only the broker starts programs, from its fixed list.
     libc::SYS_execve,
     libc::SYS_execveat,
-    // Work that the kernel does asynchronously, bypassing this filter.
+    // Work that the kernel does in the background, where this filter does not apply.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
@@ -99,7 +99,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setpgid,
     libc::SYS_setsid,
     libc::SYS_tkill,
-    // Objects that processes share by number or name, outside of the file system.
+    // Objects that processes share by a number or a name instead of a file.
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_msgctl,
@@ -113,9 +113,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_shmat,
     libc::SYS_shmctl,
     libc::SYS_shmget,
-    // Listening for connections; `serve` listens before the wall is raised.
+    // Listening for connections; `serve` listens before the OS sandbox is in force.
     libc::SYS_listen,
-    // Watching files by name, and file handles, which landlock does not check.
+    // Watching files by name, and file handles: landlock checks neither.
     libc::SYS_inotify_add_watch,
     libc::SYS_inotify_init1,
     libc::SYS_name_to_handle_at,
@@ -134,8 +134,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_syslog,
     libc::SYS_vhangup,
-    // Properties of a file that landlock does not protect and belljar does not need: owner,
-    // attributes, special files.
+    // Properties of files that landlock does not protect and belljar does not need: owner, attributes,
+    // special files.
     libc::SYS_fchmodat,
     libc::SYS_fchmodat2,
     libc::SYS_fchown,
@@ -153,7 +153,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setxattr,
 ];
 
-/// Further such calls of some processors.
+/// More of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[
     libc::SYS_chmod,
@@ -167,13 +167,14 @@ const REFUSED_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
-/// Marks a call of the x32 interface, offered by some kernels beside the usual interface: the same calls
-/// under other numbers.
+/// The bit that marks a call of the x32 interface, which some kernels have beside the usual one: the same
+/// calls under other numbers.
 const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Restricts the system calls of this thread and of threads made later.
+/// Restricts the system calls of this thread, and of all threads that it makes. `network`: whether the
+/// process may make sockets.
 pub(crate) fn confine_calls(network: bool) -> Result<(), String> {
     for program in filter_programs(network)? {
         seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
@@ -181,8 +182,8 @@ pub(crate) fn confine_calls(network: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Restricts the system calls of this process before it executes a program. `processes`: the program may
-/// start others; `signals`: the program may signal its descendants, otherwise only itself.
+/// Restricts the system calls of this process, before it executes a program. `processes`: the program may
+/// start others. `signals`: it may signal its descendants; otherwise only itself.
 pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
     for filter in program::program_filters(network, processes, signals)? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
@@ -190,8 +191,8 @@ pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> 
     Ok(())
 }
 
-/// One filter for each answer. The kernel runs all filters and uses the strictest answer; of two errors, the
-/// last filter's.
+/// One filter for each way to answer. The kernel runs all filters and takes the strictest answer; of two
+/// error numbers, that of the filter that was added last.
 fn filter_programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     let fatal = [call_numbers(FATAL), call_numbers(FATAL_HERE)].concat();
     let refused = [call_numbers(REFUSED), call_numbers(REFUSED_HERE)].concat();
@@ -204,7 +205,7 @@ fn filter_programs(network: bool) -> Result<Vec<BpfProgram>, String> {
     ])
 }
 
-/// A filter with one answer for calls that match the rules, and one for the rest.
+/// Makes a filter with the answer `action` for calls that match `rules`, and `otherwise` for all others.
 fn filter_program(
     rules: Rules,
     action: SeccompAction,
@@ -215,17 +216,17 @@ fn filter_program(
     filter.try_into().map_err(error_text)
 }
 
-/// Rules for these calls, whatever the arguments.
+/// Rules that match these calls, whatever their arguments are.
 fn match_always(calls: impl IntoIterator<Item = i64>) -> Rules {
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
-/// The numbers of these calls in all interfaces.
+/// The numbers of these calls in all interfaces of the kernel.
 fn call_numbers(calls: &[i64]) -> Vec<i64> {
     [calls.to_vec(), x32_numbers(calls)].concat()
 }
 
-/// The numbers of these calls in the x32 interface; empty on other architectures.
+/// The numbers of these calls in the x32 interface. Empty on processors other than x86-64.
 fn x32_numbers(calls: &[i64]) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         calls.iter().map(|call| call | X32).collect()
@@ -238,14 +239,15 @@ fn new_rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(error_text)
 }
 
-/// A rule whose conditions must all match.
+/// A rule that matches if all its conditions hold. A condition is the index of an argument, a comparison and
+/// a value.
 fn when_all(conditions: &[(u8, Op, u64)]) -> Result<SeccompRule, String> {
     let each =
         conditions.iter().map(|(argument, op, value)| new_condition(*argument, op.clone(), *value));
     new_rule(each.collect::<Result<_, _>>()?)
 }
 
-/// A condition on the lower half of an argument, because the kernel ignores the upper half of these
+/// A condition on the lower 32 bits of an argument, because the kernel ignores the upper ones of these
 /// arguments.
 fn new_condition(argument: u8, op: Op, value: u64) -> Result<SeccompCondition, String> {
     SeccompCondition::new(argument, Len::Dword, op, value).map_err(error_text)

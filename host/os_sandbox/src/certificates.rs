@@ -1,16 +1,17 @@
-//! Lets the machine's certificates through the wall, without the private keys beside them.
+//! Finds the certificates of the machine that a process in the OS sandbox may read, without the private keys
+//! beside them.
 //!
-//! If belljar runs as root, file modes refuse nothing: a process behind the wall, and an MCP server, can read
-//! every file that the wall lets through. The machine's keys are beside its certificates (`/etc/ssl/private`,
-//! `/etc/pki/tls/private`), and occasionally among them: for example, a proxy's guide advises one file in
+//! If belljar runs as root, file modes refuse nothing: then belljar and an MCP server can read every file
+//! that their OS sandbox allows. The machine's keys are beside its certificates (`/etc/ssl/private`,
+//! `/etc/pki/tls/private`), and now and then among them: a proxy's guide, for example, advises one file in
 //! `/etc/ssl/certs` for certificate and key.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Certificates, and settings of TLS libraries. Their parent directories are not let through, because
-/// `/etc/pki` also has the keys of package managers, subscriptions and databases.
+/// Where certificates and the settings of TLS libraries are. The directories above are not allowed, because
+/// `/etc/pki` also has keys of package managers, subscriptions and databases.
 pub(crate) const PLACES: &[&str] = &[
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
@@ -32,37 +33,37 @@ pub(crate) const PLACES: &[&str] = &[
     "/var/lib/ca-certificates",
 ];
 
-/// Folders of certificates inside directories that are let through as a whole, for example `/usr`.
+/// Directories of certificates inside of directories that are allowed as a whole, for example `/usr`.
 pub(crate) const WITHIN: &[&str] =
     &["/usr/local/share/ca-certificates", "/usr/share/ca-certificates", "/usr/share/pki"];
 
-/// The name of a folder for keys.
+/// The name of a directory for private keys.
 const KEYS: &str = "private";
 
-/// Suffixes of binary files with keys, for example `p12`.
+/// The endings of binary files that contain keys, for example `p12`.
 const KEY_ENDINGS: &[&str] = &["jks", "key", "keystore", "p12", "pfx"];
 
-/// A text in every private key in text form.
+/// A text that is in every private key in text form.
 const KEY: &[u8] = b"PRIVATE KEY-----";
 
-/// A text in every certificate in text form.
+/// A text that is in every certificate in text form.
 const CERTIFICATE: &[u8] = b"CERTIFICATE-----";
 
-/// Bytes of one checked file; a bundle of all authorities has half a MiB.
+/// The most bytes of one file that is checked; a bundle of all authorities has half a MiB.
 const MAX_FILE: u64 = 8 << 20;
 
-/// Bytes checked below one path.
+/// The most bytes that are checked below one path.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Entries of folders below one path; a large store of certificates has a thousand.
+/// The most entries that are checked below one path; a large store of certificates has a thousand.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The deepest nesting of folders.
+/// The deepest nesting of directories that is checked.
 const MAX_DEPTH: usize = 6;
 
-/// Returns the files and folders at this path without private keys; a folder is returned as a whole if no
-/// file below it contains a key. Links are not followed: a target needs a rule of its own. A file past a
-/// limit, or an unreadable file, is left out.
+/// Returns the files and directories at this path that have no private key. A directory is returned as a
+/// whole if no file below it has a key. Links are not followed: the target has to be allowed by itself. A
+/// file beyond a limit, or one that cannot be read, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = KeySearch::default();
@@ -72,7 +73,8 @@ pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     look.found
 }
 
-/// The excluded rest of this path: files with keys, and folders that could not be checked.
+/// Returns what [`without_keys`] leaves out at this path: files with keys, and directories that could not be
+/// checked.
 pub(crate) fn key_paths(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = KeySearch::default();
@@ -80,12 +82,13 @@ pub(crate) fn key_paths(place: &Path) -> Vec<PathBuf> {
     look.keys
 }
 
+/// A search for private keys below one path, with the limits that are left.
 struct KeySearch {
     entries: usize,
     bytes: u64,
-    /// The usable parts of folders that cannot be let through as a whole.
+    /// The parts without keys, of directories that have a key somewhere.
     found: Vec<PathBuf>,
-    /// Files with keys, and folders that could not be checked.
+    /// The files with keys, and the directories that could not be checked.
     keys: Vec<PathBuf>,
 }
 
@@ -96,7 +99,8 @@ impl Default for KeySearch {
 }
 
 impl KeySearch {
-    /// Whether the whole path can be let through; otherwise the usable parts of a folder are recorded.
+    /// Whether nothing at or below this path is a key. If not, the parts of a directory without keys are
+    /// recorded.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
         let whole = match fs::symlink_metadata(path) {
             _ if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(KEYS)) => false,

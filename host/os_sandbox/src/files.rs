@@ -1,4 +1,4 @@
-//! Restricts access to files, by landlock.
+//! Restricts the files that a process can reach, with landlock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use landlock::{
 
 use crate::wall::AllowedAccess;
 
-/// The requested version of landlock's interface: the newest tested one. An older kernel enforces the part
-/// that it supports.
+/// The version of landlock that is asked for: the newest one that was tested. An older kernel enforces the
+/// part that it knows.
 const WANTED: ABI = ABI::V7;
 
-/// Directories kept open permanently, because a closed directory of `/proc` may return with another identity,
-/// which the rule does not match.
+/// Directories of `/proc` that stay open for good: a closed one may come back with another identity, which
+/// its rule would not match.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
-/// Confines this thread and threads made later. Returns the version of the interface in force, and the parts
-/// that an old kernel lacks.
+/// Restricts this thread, and all threads that it makes, to these paths. `network`: whether TCP connections
+/// are allowed. Returns the version of landlock in force, and which parts an old kernel lacks.
 pub(crate) fn confine_files(
     paths: &BTreeMap<PathBuf, AllowedAccess>,
     network: bool,
@@ -52,17 +52,17 @@ fn restrict_paths(
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(WANTED))?
-        // This process accepts no connections; outgoing connections pass the network gate.
+        // This process opens no port; its outgoing connections pass the network gate.
         .handle_access(AccessNet::BindTcp)?
-        // No signals to outside processes, and no abstract sockets of them: the broker and its
-        // children are only reached by requests.
+        // No signals to processes outside, and no connection to their abstract sockets: the broker and its
+        // children are reached by requests only.
         .scope(Scope::from_all(WANTED))?;
     if !network {
         ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
     }
     let mut created = ruleset.create()?;
     for (path, allowed) in paths {
-        // A missing path needs no rule.
+        // A path that does not exist needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
         if path.starts_with("/proc") {
             hold_open(path);
@@ -79,8 +79,8 @@ fn hold_open(path: &Path) {
     }
 }
 
-/// The rights in landlock's terms: `Empty` becomes the right to remove directories, which the kernel grants
-/// for empty ones only. A file's rule has no rights of directories, for example to list.
+/// The rights of landlock for an access. `Empty` becomes the right to remove directories, which the kernel
+/// allows for empty ones only. The rule of a file gets no rights of directories, for example to list.
 fn access_rights(allowed: AllowedAccess, path: &Path) -> BitFlags<AccessFs> {
     let rights = match allowed {
         AllowedAccess::Empty => return AccessFs::RemoveDir.into(),

@@ -1,9 +1,10 @@
-//! The OS sandbox: limits that the operating system enforces on this process even if the first wall fails.
+//! The OS sandbox: limits that the operating system enforces on this process, even if a fault in the first
+//! sandbox (wasmtime) is exploited.
 //!
-//! The first wall is the sandbox: wasmtime, and a check of every operation. Even if a fault in the first wall
-//! lets a guest act as the host process, the process can do little: on Linux, landlock confines its access to
-//! files, and seccomp restricts its system calls to those of a host of tools. Neither can be undone, and both
-//! apply to every thread made later.
+//! The first sandbox is wasmtime, with a check of every operation. If a fault there lets a guest act as the
+//! host process, that process can still do little: on Linux, landlock confines its access to files, and
+//! seccomp restricts its system calls to those of a host of tools. Neither can be undone, and both apply to
+//! every thread that is made later.
 //!
 //! ```text
 //! Broker::start_broker ──> a process outside the wall, which starts only what it was told of at first
@@ -11,21 +12,21 @@
 //! ```
 //!
 //! Work that has to happen outside (compiling, the cache, the operator's hook commands and MCP servers,
-//! reading the operator's settings again) is done by the [`Broker`], a process made before the wall is
-//! raised. The broker accepts only six kinds of requests, without names of programs or paths. An MCP server
-//! is a [`Program`] behind a separate wall.
+//! reading the settings again) is done by the [`Broker`], a process that is started before
+//! [`Wall::raise_wall`]. The broker knows six kinds of requests, which contain no names of programs or
+//! paths. An MCP server is a [`Program`] in an OS sandbox of its own.
 //!
 //! # What the wall cannot distinguish
 //!
-//! - Agents from each other: the wall is the process's, so the union of all agents' grants is let through.
-//! - Addresses: seccomp does not see them. The network gate decides about hosts; the wall only restricts the
-//!   socket families to IP.
+//! - Agents from each other: one wall is around the whole process, so it allows what any agent is granted.
+//! - Addresses: seccomp does not see them. The network gate decides about hosts; the wall only restricts
+//!   sockets to IP.
 //! - Names inside a writable directory, for example `.belljar` in a workspace.
 //!
 //! # Needs
 //!
-//! Linux: 5.13 for landlock, 6.12 for every requested right. On an older kernel, or elsewhere,
-//! [`Wall::raise_wall`] does the possible part and lists the missing ones.
+//! Linux: 5.13 for landlock, 6.12 for every right that is asked for. On an older kernel, or another system,
+//! [`Wall::raise_wall`] does what is possible and lists what is missing.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,12 +1,13 @@
-//! Sets up a process: calls without a safe interface, and hiding this process from others of the same user.
+//! Prepares a process: system calls without a safe interface, and hiding the memory of this process from
+//! others of the same user.
 
-/// Marks every descriptor except the standard streams to be closed when this process starts another program,
-/// so that other programs do not inherit files of the operator's shell.
+/// Marks all descriptors except the standard streams, so that they are closed when this process starts
+/// another program. The program then does not inherit files of the operator's shell.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface marks descriptors that nobody here has opened")]
 pub(crate) fn inherit_nothing() {
-    // SAFETY: the call has only numbers as arguments and, with this flag, closes nothing now:
-    // owners of the descriptors can go on using them. If the kernel lacks the call, the descriptors
+    // SAFETY: the arguments of the call are numbers. With this flag the call closes nothing now, so the
+    // owners of the descriptors can go on using them. If the kernel lacks the call, at least the descriptors
     // that Rust opened are marked already.
     unsafe {
         let last = libc::c_uint::MAX;
@@ -17,30 +18,30 @@ pub(crate) fn inherit_nothing() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn inherit_nothing() {}
 
-/// Drops every capability, permanently: a program of `root` then only has the rights of the owner of root's
-/// files. Without capabilities, the call has no effect. Call it where no right can be gained any more by
-/// starting a program.
+/// Drops all capabilities of this process for good, so that a program of `root` has no more rights than the
+/// owner of root's files. A process without capabilities is not changed. Call it when starting a program can
+/// no longer give rights.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface that is compiled in sets capabilities")]
 pub(crate) fn drop_privileges() -> std::io::Result<()> {
-    /// Version 3 of the interface: two words for each set.
+    /// Version 3 of the interface, in which each set has two words.
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
     let none = [0_u32; 6];
-    // SAFETY: the header has a version and the id 0 for this process, and the array has as many
-    // words as the version reads; the call writes to neither.
+    // SAFETY: the header has a version and the id 0, which means this process. The array has as many words as
+    // this version reads. The call writes to neither.
     match unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Hides this process's memory, above all keys, from other processes of the same user: a crash writes no core
-/// file; no other process can read the memory or trace the process; and `/proc/PID/environ` is empty, while
-/// this process can still read its variables. Call `conceal_process` first in `main`, before any thread is made. A
+/// Hides the memory of this process, above all keys, from other processes of the same user: a crash writes
+/// no core file, no other process can read the memory or trace this one, and `/proc/PID/environ` is empty,
+/// although this process can still read its variables. Call it first in `main`, before any thread is made. A
 /// program that this process starts has to call it again.
 ///
-/// A process that may trace every process, for example one of `root`, can still read the memory.
+/// A process that may trace all others, for example one of `root`, can still read the memory.
 pub fn conceal_process() {
     #[cfg(target_os = "linux")]
     {
@@ -48,20 +49,20 @@ pub fn conceal_process() {
             DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit,
         };
         let none = Rlimit { current: Some(0), maximum: Some(0) };
-        // The system never refuses to lower this limit or to change this setting.
+        // The kernel never refuses to lower this limit, or to change this setting.
         let _ = setrlimit(Resource::Core, none);
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
         move_environment();
     }
 }
 
-/// Prefixes of variables to which the dynamic loader and the allocator may have kept pointers. Such variables
-/// hold no keys.
+/// The beginnings of variables to which the dynamic loader and the allocator may still have pointers. Such
+/// variables contain no keys.
 #[cfg(target_os = "linux")]
 const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
 
-/// Copies the variables to this process's own memory, and blanks the kernel's copy of the initial
-/// environment.
+/// Copies the environment variables to memory of this process, and blanks the kernel's copy, which `/proc`
+/// shows.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface reaches the memory that the kernel shows")]
 fn move_environment() {
@@ -74,8 +75,8 @@ fn move_environment() {
     /// No other thread may change the environment meanwhile.
     unsafe fn environment_strings() -> Vec<*mut c_char> {
         let mut strings = Vec::new();
-        // SAFETY: `environ` is null or a list ended by a null pointer, and no other code changes the list
-        // now.
+        // SAFETY: `environ` is null or a list that ends with a null pointer, and no other code changes the
+        // list now.
         unsafe {
             let mut at = environ;
             while !at.is_null() && !(*at).is_null() {
@@ -89,9 +90,9 @@ fn move_environment() {
     if !matches!(threads, Ok(1)) {
         return;
     }
-    // SAFETY: this process has only this thread. The old strings are in the block that the kernel
-    // made for this process, writable and never freed; strings that the environment still names, or
-    // that the loader may use, are not changed.
+    // SAFETY: this process has only this thread. The old strings are in the block that the kernel made for
+    // this process, which is writable and never freed. Strings that the environment still names, or that the
+    // loader may use, are not changed.
     unsafe {
         let old = environment_strings();
         for (name, value) in std::env::vars_os() {

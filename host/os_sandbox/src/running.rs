@@ -1,4 +1,4 @@
-//! A child process with three streams, started by this process or by the broker.
+//! A child process with its three standard streams, started by this process or by the broker.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -15,23 +15,23 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::broker::message::{BrokerAnswer, FILES, MAX_ANSWER};
 
-/// The full path of the shell, which runs every hook.
+/// The full path of the shell that runs hook commands.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// The variables of this process that a hook command gets: no keys, no secrets.
+/// The variables of this process that a hook command gets. They contain no keys or other secrets.
 pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// The variable with the path of the workspace, which is also the initial working directory.
+/// The variable with the path of the workspace, which is also the command's working directory.
 pub(crate) const PROJECT_DIR: &str = "BELLJAR_PROJECT_DIR";
 
-/// The longest wait for the broker to start a child. A start usually takes milliseconds.
+/// How long to wait until the broker has started a child. It usually takes milliseconds.
 pub(crate) const START_WAIT: Duration = Duration::from_secs(10);
 
-/// A running child, in a process group of its own. Dropping `RunningChild` kills the group, unless the child has
+/// A running child in a process group of its own. Dropping this value kills the group, unless the child has
 /// ended by itself.
 #[derive(Debug)]
 pub struct RunningChild {
-    /// The child's stdin; drop it to end the input.
+    /// The child's stdin. Drop it to end the input.
     pub stdin: Option<Sender>,
     /// The child's stdout.
     pub stdout: Option<Receiver>,
@@ -40,17 +40,18 @@ pub struct RunningChild {
     child: ChildHandle,
 }
 
+/// How the child is reached: as a child of this process, or through the broker.
 #[derive(Debug)]
 enum ChildHandle {
     Here { child: tokio::process::Child, group: Option<Pid> },
     Broker(BrokerChild),
 }
 
-/// A process that the broker started.
+/// A process that the broker started, as its requester sees it.
 #[derive(Debug)]
 pub(crate) struct BrokerChild {
     control: UnixStream,
-    /// Received bytes of an incomplete answer.
+    /// The received bytes of an answer that is not complete yet.
     heard: Vec<u8>,
     ended: Option<ExitStatus>,
 }
@@ -62,7 +63,7 @@ struct HostStreams {
     stderr: Option<Receiver>,
 }
 
-/// The child's ends of the three pipes.
+/// The child's ends of its three pipes.
 struct ChildStreams {
     stdin: OwnedFd,
     stdout: OwnedFd,
@@ -70,7 +71,8 @@ struct ChildStreams {
 }
 
 impl RunningChild {
-    /// Starts a program from this process. Needs a tokio runtime with I/O, like every method of this type.
+    /// Starts a program as a child of this process. Needs a tokio runtime with I/O, as do all methods of this
+    /// type.
     ///
     /// # Errors
     ///
@@ -78,7 +80,8 @@ impl RunningChild {
     pub fn start_here(mut command: Command) -> io::Result<Self> {
         let (streams, theirs) = open_streams()?;
         command.stdin(theirs.stdin).stdout(theirs.stdout).stderr(theirs.stderr).process_group(0);
-        // Dropping the command closes the child's ends in this process, so that a stream can end.
+        // Dropping the command closes the child's ends of the pipes in this process; otherwise a stream
+        // would never end.
         let child = {
             let mut command = tokio::process::Command::from(command);
             command.kill_on_drop(true).spawn()?
@@ -87,8 +90,8 @@ impl RunningChild {
         Ok(Self::from_streams(streams, ChildHandle::Here { child, group }))
     }
 
-    /// Starts a hook command from this process: in the shell and in the workspace, with a minimal
-    /// environment.
+    /// Starts a hook command as a child of this process: in the shell and in the workspace, with few
+    /// environment variables.
     ///
     /// # Errors
     ///
@@ -97,8 +100,8 @@ impl RunningChild {
         Self::start_here(hook_command(command, workspace))
     }
 
-    /// Starts a child by the broker: `send` transfers the descriptors, then the broker must answer within
-    /// `wait`.
+    /// Starts a child through the broker. `send` passes it the child's descriptors; the broker has to answer
+    /// within `wait`.
     pub(crate) async fn start_by_broker(
         wait: Duration,
         send: impl FnOnce([BorrowedFd<'_>; FILES]) -> io::Result<()>,
@@ -125,16 +128,16 @@ impl RunningChild {
         Self { stdin, stdout, stderr, child }
     }
 
-    /// Waits for the child to end. A dropped future can be replaced by a new call without loss.
+    /// Waits until the child has ended. If the future is dropped, call this again; nothing is lost.
     ///
     /// # Errors
     ///
-    /// The child's status is lost, for example because the broker is gone.
+    /// The child's status is not known, for example because the broker is gone.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.child {
             ChildHandle::Here { child, group } => {
                 let status = child.wait().await?;
-                // The process id may soon be reused.
+                // From now on another process may get the same id.
                 *group = None;
                 Ok(status)
             }
@@ -142,13 +145,13 @@ impl RunningChild {
         }
     }
 
-    /// Kills the child and its descendants in the same group. Has no effect on a child that has ended by
-    /// itself.
+    /// Kills the child, with its descendants in the same process group. Does nothing if the child has ended
+    /// by itself.
     pub fn kill(&mut self) {
         match &mut self.child {
             ChildHandle::Here { child, group } => {
                 if let Some(id) = group.take() {
-                    // Both calls fail only if the process is gone already.
+                    // Both calls fail only if the process is gone.
                     let _ = kill_process_group(id, Signal::KILL);
                     let _ = child.start_kill();
                 }
@@ -165,7 +168,8 @@ impl Drop for RunningChild {
 }
 
 impl BrokerChild {
-    /// A child for a request that `send` sends, with one end of the socket for answers.
+    /// Makes a request to the broker: `send` sends it, with one end of a socket on which the broker will
+    /// answer.
     pub(crate) fn request_with(
         send: impl FnOnce(BorrowedFd<'_>) -> io::Result<()>,
     ) -> io::Result<Self> {
@@ -177,7 +181,7 @@ impl BrokerChild {
         Ok(Self { control, heard: Vec::new(), ended: None })
     }
 
-    /// Waits for the answer; returns whether the requested content was provided.
+    /// Waits for the broker's answer to a request for a file; returns whether it wrote the file.
     pub(crate) async fn is_granted(&mut self) -> io::Result<bool> {
         match self.next_answer().await? {
             BrokerAnswer::Given(given) => Ok(given),
@@ -201,13 +205,13 @@ impl BrokerChild {
         }
     }
 
-    /// Signals the broker to kill the child, because no caller waits for it.
+    /// Tells the broker to kill the child, because nobody waits for it.
     fn give_up(&self) {
-        // The call fails only if the broker has closed its end.
+        // The call fails only if the broker has closed its end of the socket.
         let _ = rustix::net::shutdown(self.control.as_fd(), rustix::net::Shutdown::Write);
     }
 
-    /// Reads the next answer. A dropped future keeps the bytes that were read.
+    /// Reads the broker's next answer. If the future is dropped, the bytes read so far are kept.
     async fn next_answer(&mut self) -> io::Result<BrokerAnswer> {
         loop {
             if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
@@ -228,7 +232,7 @@ fn out_of_turn() -> io::Error {
     io::Error::other("the broker answers out of turn")
 }
 
-/// The command line of a hook without a broker.
+/// The command line of a hook that this process starts itself.
 fn hook_command(command: &str, workspace: &Path) -> Command {
     let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut shell = Command::new(SHELL);
@@ -242,7 +246,7 @@ fn hook_command(command: &str, workspace: &Path) -> Command {
     shell
 }
 
-/// Makes three pipes, and returns this process's ends and the child's ends.
+/// Makes three pipes; returns the ends for this process and the ends for the child.
 fn open_streams() -> io::Result<(HostStreams, ChildStreams)> {
     let (stdin, to_child) = io::pipe()?;
     let (from_child, stdout) = io::pipe()?;

@@ -1,4 +1,4 @@
-//! The openings of a wall, and raising a wall.
+//! What the OS sandbox of a process allows, and putting it in force.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificates;
 
-/// The permitted use of a path and everything below.
+/// How a process may use a path and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AllowedAccess {
     /// Empty directories below the path may be removed.
     Empty,
     /// Directories may be listed.
     List,
-    /// Look and read.
+    /// Files may be read and directories listed.
     Read,
-    /// Also start programs below the path.
+    /// Also, programs may be executed.
     Run,
-    /// Also create, change, move and remove files and directories. Never special files, devices, or links
-    /// with a target.
+    /// Reading, and creating, changing, moving and removing files and directories; no special files, devices
+    /// or links.
     Write,
-    /// A device: read, write and control.
+    /// The path is a device, which may be read, written and controlled.
     Device,
 }
 
-/// The files and rights that a process keeps behind the wall. The default lets nothing through: no file, no
-/// network, no new program.
+/// The OS sandbox of a process, before [`Wall::raise_wall`]: what the process may still use afterwards. The
+/// default allows nothing: no file, no network, no new program.
 #[derive(Debug, Clone, Default)]
 pub struct Wall {
     paths: BTreeMap<PathBuf, AllowedAccess>,
@@ -34,21 +34,21 @@ pub struct Wall {
     network: bool,
 }
 
-/// The most entries of a directory around an excluded one; further entries are not let through.
+/// The most entries of a directory around an excluded one; later entries are not allowed.
 const MAX_AROUND: usize = 10_000;
 
-/// The parts of a wall that are in force.
+/// Which parts of the OS sandbox are in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WallStatus {
-    /// The version of the landlock interface that restricts files; `None` = files are unrestricted.
+    /// The version of landlock that restricts files; `None`: files are not restricted.
     pub landlock: Option<u32>,
     /// Whether system calls are restricted.
     pub seccomp: bool,
-    /// The missing parts of the wall, with a reason for each. Empty = the wall is complete.
+    /// The parts that are not in force, each with the reason. Empty: all are.
     pub missing: Vec<String>,
 }
 
-/// The files that a process behind its wall can reach, as of the moment the wall was raised. Can be
+/// The files that a process can reach in its OS sandbox, as they were when it was put in force. Can be
 /// serialized for another process, except for paths that are not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallReach {
@@ -56,7 +56,8 @@ pub struct WallReach {
     written: Vec<ReachedFile>,
 }
 
-/// One file or directory. A later file at the same path has another identity and is not let through.
+/// A file or directory that can be reached. Another file that comes to the same path later has another
+/// identity, and cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ReachedFile {
     path: PathBuf,
@@ -73,7 +74,7 @@ impl ReachedFile {
     }
 }
 
-/// The identity of a file: device and inode number.
+/// The device and inode of a file, which identify it.
 #[cfg(unix)]
 fn file_identity(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
@@ -87,13 +88,13 @@ fn file_identity(_path: &Path) -> Option<(u64, u64)> {
 }
 
 impl WallReach {
-    /// Whether a file, or a directory with everything below, may be read. A missing path is judged by its
-    /// nearest existing ancestor.
+    /// Whether the process can read a file, or a directory with everything below it. A path that does not
+    /// exist is judged by the nearest directory above it that does.
     pub fn can_read(&self, path: &Path) -> bool {
         lies_in(path, &self.read) || self.can_write(path)
     }
 
-    /// Whether a path may be written, by the rules of [`WallReach::can_read`].
+    /// Whether the process can write a path, judged as in [`WallReach::can_read`].
     pub fn can_write(&self, path: &Path) -> bool {
         lies_in(path, &self.written)
     }
@@ -106,9 +107,9 @@ fn lies_in(path: &Path, places: &[ReachedFile]) -> bool {
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
-/// Files that the libraries of every program read: late-loaded shared libraries (name services), locales,
-/// time zones, and settings of name resolution. No file of a person is among them. Certificates are let
-/// through separately ([`Wall::allow_certificates`]).
+/// Files of the system that the libraries of all programs read: shared libraries that are loaded late (name
+/// services), locales, time zones, and settings of name resolution. None belongs to a person. Certificates
+/// are allowed by [`Wall::allow_certificates`].
 pub(crate) const SYSTEM: &[&str] = &[
     "/etc/crypto-policies",
     "/etc/gai.conf",
@@ -133,7 +134,7 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/usr/share",
     "/dev/random",
     "/dev/urandom",
-    // The number of processors that this process may use.
+    // To find the number of processors that this process may use.
     "/proc/self/cgroup",
     "/proc/self/mountinfo",
     "/proc/cpuinfo",
@@ -141,19 +142,19 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/sys/devices/system/cpu",
     // wasmtime reads here which pages of a slot were written.
     "/proc/self/pagemap",
-    // The C library reads here the bounds of the first thread's stack.
+    // The C library reads here where the first thread's stack is.
     "/proc/self/maps",
 ];
 
 /// Devices that are opened by name.
 const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
 
-/// Variables that name the path of certificates.
+/// Environment variables that name where certificates are.
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl Wall {
-    /// The same wall with all files that the libraries of a networked program need, and with the network: TCP
-    /// and UDP to any address, because the network gate restricts both.
+    /// Also allows all files that the libraries of a program with a network need, and the network: TCP and
+    /// UDP to any address, because the network gate decides about addresses.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
             self.allow_path(Path::new(path), AllowedAccess::Read);
@@ -172,15 +173,14 @@ impl Wall {
         self
     }
 
-    /// INV-430: lets the machine's certificates through, without the private keys beside them.
+    /// INV-430: allows reading the machine's certificates, without the private keys beside them.
     pub(crate) fn allow_certificates(&mut self) {
         for place in certificates::PLACES {
             self.read_without_keys(Path::new(place));
         }
     }
 
-    /// INV-430: excludes the private keys among certificates from directories that are let through as a
-    /// whole.
+    /// INV-430: excludes private keys that are among certificates in directories that are allowed as a whole.
     pub(crate) fn keep_keys_out(&mut self) {
         for path in
             certificates::WITHIN.iter().flat_map(|place| certificates::key_paths(Path::new(place)))
@@ -195,39 +195,40 @@ impl Wall {
         }
     }
 
-    /// Lets a file, or a directory with everything below, be read. A path that is missing when the wall is
-    /// raised stays unreadable even if it is created later; a link lets through its target of that moment.
+    /// Allows reading a file, or a directory with everything below it. A path that does not exist when the OS
+    /// sandbox is put in force stays unreadable, even if it is created later. For a link, its target of that
+    /// moment is allowed.
     pub fn allow_read(&mut self, path: &Path) {
         self.allow_path(path, AllowedAccess::Read);
     }
 
-    /// Lets a path be read, as [`Wall::allow_read`] does, and written.
+    /// Allows reading a path, as [`Wall::allow_read`], and writing it.
     pub fn allow_write(&mut self, path: &Path) {
         self.allow_path(path, AllowedAccess::Write);
     }
 
-    /// Lets empty directories below `path` be removed: for temporary directories, whose parent all users
+    /// Allows removing empty directories below `path`. For temporary directories, whose parent all users
     /// share.
     pub fn allow_remove_empty(&mut self, path: &Path) {
         self.allow_path(path, AllowedAccess::Empty);
     }
 
-    /// Excludes a directory from reading and writing whatever else is let through. Of a readable directory
-    /// around the excluded one, the other entries that exist when the wall is raised are let through one by
-    /// one. The names inside an excluded directory can still be listed then, because the right to list is
-    /// inherited. A *writable* directory around an excluded one lets it through: see [`Wall::writes_around`].
+    /// Excludes a directory from reading and writing, even if a directory around it may be read: the other
+    /// entries of that one, as they are when the OS sandbox is put in force, are then allowed one by one.
+    /// The names in the excluded directory can still be listed, because the right to list is inherited. A
+    /// directory around it that may be *written* makes the exclusion useless: see [`Wall::writes_around`].
     pub fn exclude_directory(&mut self, path: &Path) {
         self.kept_out.push(path.to_path_buf());
     }
 
-    /// Whether this path is a writable directory or inside one, with links followed.
+    /// Whether this path, with links followed, is a writable directory or inside one.
     pub fn writes_around(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let written = self.paths.iter().filter(|(_, allowed)| **allowed == AllowedAccess::Write);
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
-    /// The files that a process behind this wall can ever reach, as of now.
+    /// The files that a process in this OS sandbox can ever reach, as they are now.
     pub fn present_reach(&self) -> WallReach {
         let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
@@ -243,7 +244,7 @@ impl Wall {
         reach
     }
 
-    /// The paths without the excluded ones.
+    /// All allowed paths, with excluded directories taken out.
     pub(crate) fn let_through(&self) -> BTreeMap<PathBuf, AllowedAccess> {
         let found = |path: &PathBuf| path.canonicalize().ok();
         let kept_out: Vec<PathBuf> = self.kept_out.iter().filter_map(found).collect();
@@ -254,10 +255,10 @@ impl Wall {
         paths
     }
 
-    /// Raises the wall around this process, permanently. A part that the kernel does not support is left out
-    /// and listed in the result.
+    /// Puts the OS sandbox in force around this process, for good. A part that the kernel does not support is
+    /// left out and listed in the result.
     ///
-    /// The process must have only one thread, because other threads would stay outside; otherwise nothing is
+    /// The process must have one thread only, because other threads would stay outside. Otherwise nothing is
     /// done.
     pub fn raise_wall(&self) -> WallStatus {
         match other_threads() {
@@ -267,8 +268,8 @@ impl Wall {
         }
     }
 
-    /// Raises the wall like [`Wall::raise_wall`], but for this thread and threads made later: for tests, whose
-    /// harness has threads of its own.
+    /// Like [`Wall::raise_wall`], but for this thread and threads that it makes: for tests, because their
+    /// harness has other threads.
     #[doc(hidden)]
     pub fn raise_for_thread(&self) -> WallStatus {
         let mut raised = WallStatus::default();
@@ -291,31 +292,31 @@ impl Wall {
         raised
     }
 
-    /// Keeps the larger of the old and the new permission.
+    /// Allows this use of a path. If another use was allowed before, the larger of the two holds.
     pub(crate) fn allow_path(&mut self, path: &Path, allowed: AllowedAccess) {
         add_path(&mut self.paths, path, allowed);
     }
 }
 
 impl WallStatus {
-    /// A wall that was not raised, with the reason.
+    /// The status of an OS sandbox that is not in force, with the reason.
     pub fn not_raised(why: impl Into<String>) -> Self {
         Self { missing: vec![why.into()], ..Self::default() }
     }
 
-    /// Whether every part is in force.
+    /// Whether all parts are in force.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty()
     }
 }
 
-/// Keeps the larger of the old and the new permission.
+/// Adds a path; if it is there, the larger of the two uses holds.
 fn add_path(paths: &mut BTreeMap<PathBuf, AllowedAccess>, path: &Path, allowed: AllowedAccess) {
     let before = paths.entry(path.to_path_buf()).or_insert(allowed);
     *before = (*before).max(allowed);
 }
 
-/// Lets a path through, or, for a directory around an excluded one, all its other entries.
+/// Adds a path. If it is a directory around an excluded one, adds all its other entries instead.
 fn allow_around(
     path: &Path,
     allowed: AllowedAccess,
@@ -336,7 +337,7 @@ fn allow_around(
     }
 }
 
-/// The number of other threads.
+/// The number of threads of this process beside this one.
 #[cfg(target_os = "linux")]
 pub(crate) fn other_threads() -> Result<usize, String> {
     let threads = std::fs::read_dir("/proc/self/task");
@@ -375,10 +376,10 @@ mod tests {
         assert_eq!(reached("written/x"), (true, true));
         assert_eq!(reached("other"), (false, false));
         assert_eq!(reached("."), (false, false));
-        // What was not there then is not reached when it is made.
+        // A path that did not exist then cannot be reached when it is made later.
         fs::create_dir(root.join("later")).unwrap();
         assert_eq!(reached("later"), (false, false));
-        // Written anew it is the same file; another in its place is another.
+        // Written again, it is the same file; a file that replaces it is another.
         fs::write(&file, "two").unwrap();
         assert_eq!(reached("file"), (true, false));
         fs::write(root.join("next"), "three").unwrap();

@@ -1,23 +1,23 @@
-//! Classifies addresses: public, private, local and others.
+//! Sorts network addresses into kinds: public, private, local and others.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The kind of an address's network. Every kind except [`AddressClass::Public`] is refused unless the
-/// operator lists it.
+/// The kind of an address. Addresses of every kind but [`AddressClass::Public`] are refused, unless the
+/// operator lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
-    /// Globally reachable.
+    /// An address that the whole internet can reach.
     Public,
-    /// This machine.
+    /// An address of this machine, for example 127.0.0.1.
     Loopback,
-    /// Private use: RFC 1918, RFC 6598 (shared), RFC 4193 (unique local).
+    /// An address for private use, by RFC 1918, RFC 6598 (shared) or RFC 4193 (unique local).
     Private,
-    /// Link-local, which includes the metadata services of the clouds.
+    /// A link-local address. The metadata services of clouds have such addresses.
     LinkLocal,
-    /// An IPv4 address inside an IPv6 one: mapped, compatible, NAT64, 6to4, Teredo.
+    /// An IPv6 address that contains an IPv4 address: mapped, compatible, NAT64, 6to4 or Teredo.
     EmbeddedIpv4,
-    /// Unspecified, broadcast, multicast, documentation, benchmarking, reserved.
+    /// Any other special address: unspecified, broadcast, multicast, documentation, benchmarking, reserved.
     Reserved,
 }
 
@@ -34,8 +34,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Classifies an address by the IANA special-purpose registries for IPv4 and IPv6. An address that is not
-/// known as public is not public.
+/// Finds the kind of an address, by IANA's registries of special addresses for IPv4 and IPv6. An address
+/// that is not known to be public does not count as public.
 pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
@@ -50,8 +50,8 @@ fn classify_v4(a: Ipv4Addr) -> AddressClass {
         [172, b, ..] if (16..32).contains(&b) => AddressClass::Private,
         [100, b, ..] if (64..128).contains(&b) => AddressClass::Private,
         [169, 254, ..] => AddressClass::LinkLocal,
-        // This network; IETF protocol assignments; documentation (three nets); the 6to4 relay
-        // anycast and AS112 nets; benchmarking.
+        // In this order: this network; assignments of the IETF; two AS112 networks around the relays of 6to4;
+        // benchmarking; two of the three documentation networks.
         [0, ..]
         | [192, 0, 0 | 2, _]
         | [192, 31, 196, _]
@@ -61,7 +61,7 @@ fn classify_v4(a: Ipv4Addr) -> AddressClass {
         | [198, 18..=19, ..]
         | [198, 51, 100, _]
         | [203, 0, 113, _] => AddressClass::Reserved,
-        // Azure's wire server answers on a public-looking address, inside its machines only.
+        // Azure's wire server, which looks public but answers inside Azure's machines only.
         [168, 63, 129, 16] => AddressClass::LinkLocal,
         // Multicast and reserved, broadcast included.
         [224..=255, ..] => AddressClass::Reserved,
@@ -78,19 +78,19 @@ fn classify_v6(a: Ipv6Addr) -> AddressClass {
         return AddressClass::Reserved;
     }
     match s {
-        // Mapped, compatible and translated forms of IPv4 share 80 zero bits or less.
+        // IPv4 addresses in IPv6: mapped and compatible, NAT64, 6to4, Teredo.
         [0, 0, 0, 0, ..] | [0x64, 0xff9b, ..] | [0x2002, ..] | [0x2001, 0, ..] => {
             AddressClass::EmbeddedIpv4
         }
-        // ISATAP carries the IPv4 address in its interface identifier.
+        // ISATAP has the IPv4 address in the interface identifier.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => AddressClass::EmbeddedIpv4,
         [0xfe80..=0xfebf, ..] => AddressClass::LinkLocal,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => AddressClass::Private,
-        // IETF assignments, documentation (two nets).
+        // Assignments of the IETF, and two documentation networks.
         [0x2001, 1..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
             AddressClass::Reserved
         }
-        // Global unicast is 2000::/3; other ranges have not been assigned.
+        // 2000::/3 is global unicast; other ranges are not assigned.
         [0x2000..=0x3fff, ..] => AddressClass::Public,
         _ => AddressClass::Reserved,
     }

@@ -1,4 +1,5 @@
-//! Waiting for a budget's cancellation without a runtime: the budget calls the stored wakers.
+//! Waiting until a budget is cancelled. Works without a runtime: the budget stores the wakers of the waiting
+//! tasks and calls them.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 
 use crate::Budget;
 
-/// The tasks that wait for one budget, by the number of the wait. A waiting task is in the list of its budget
-/// and of every ancestor.
+/// The tasks that wait at one budget, by the number of their wait. A task that waits for a budget is in its
+/// list and in those of all budgets above it.
 #[derive(Default)]
 pub(crate) struct BudgetWaiters(Mutex<BTreeMap<u64, Waker>>);
 
-/// Completes when the budget or an ancestor is cancelled; see [`Budget::wait_cancelled`].
+/// Completes when a budget or one above it is cancelled; made by [`Budget::wait_cancelled`].
 #[derive(Debug)]
 pub struct CancellationWait {
     budget: Budget,
@@ -21,10 +22,10 @@ pub struct CancellationWait {
 }
 
 impl BudgetWaiters {
-    /// Wakes all waiting tasks, once.
+    /// Wakes all waiting tasks, and empties the list.
     pub(crate) fn wake_all(&self) {
         let woken = std::mem::take(&mut *self.lock_list());
-        // Called outside the lock, because a waker may run any code.
+        // Not under the lock, because a waker may run any code.
         woken.into_values().for_each(Waker::wake);
     }
 
@@ -36,7 +37,7 @@ impl BudgetWaiters {
         self.lock_list().remove(&number);
     }
 
-    /// A panic while the lock is held leaves a list that is still well-formed.
+    /// If a thread panicked with the lock held, the list is still usable.
     fn lock_list(&self) -> MutexGuard<'_, BTreeMap<u64, Waker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +66,7 @@ impl Future for CancellationWait {
             this.wait = Some((number, cx.waker().clone()));
             this.budget.waiter_lists().for_each(|waiters| waiters.set_waker(number, cx.waker()));
         }
-        // Checked again, because a cancellation before the waker was stored woke no task.
+        // Checked again: if the budget was cancelled before the waker was stored, nobody was woken.
         if this.budget.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -1,25 +1,25 @@
-//! The vocabulary of a decision: the deciding source, the code for the guest, the facts for the operator.
+//! The words of a decision: who decided, the code that a guest may read, and the facts for the operator.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The deciding source: one of the four intersected sources, or a hook or belljar itself, which only refuse.
-/// If several refuse, the first one decides.
+/// Who decided about a request: one of the four sources of rights, or a hook or belljar itself, which can
+/// only refuse. If several refuse, the first in this order decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionSource {
-    /// The agent's own file.
+    /// The agent's own definition, which is a file.
     Definition,
     /// The tool's manifest, `tool.toml`.
     Manifest,
-    /// The operator's `belljar.toml`.
+    /// The operator's grants in `belljar.toml`.
     Grants,
-    /// The rights of the agent that spawned this one.
+    /// The rights of the agent that started this one as a subagent.
     Parent,
-    /// A hook of the operator's settings, for one call.
+    /// A hook of the operator, about one call.
     Hook,
-    /// Belljar itself: the tool is unknown, or not offered at this point of a run.
+    /// belljar itself: the tool is unknown, or is not offered at this point of a run.
     Host,
 }
 
@@ -36,44 +36,44 @@ impl fmt::Display for DecisionSource {
     }
 }
 
-/// The operator's setting for one tool.
+/// What the operator's settings say about calls of one tool.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum CallPermission {
-    /// Never. The value of anything unstated.
+    /// Calls are refused. This is the value for a tool that the settings do not mention.
     Deny,
-    /// Ask the person at the root before each call; refused if no person can be asked.
+    /// The person at the root is asked before each call. If nobody can be asked, the call is refused.
     Ask,
-    /// Yes.
+    /// Calls are allowed.
     Allow,
 }
 
-/// The short code of a refusal: all that a guest or a model can read.
+/// The short code of a refusal. A guest or a model reads nothing else about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenyCode {
-    /// The tool is outside the allowlist.
+    /// The agent may not call the tool.
     ToolNotAllowed,
-    /// The tool needs a person's approval, and no person can be asked.
+    /// A person has to approve the call, and nobody can be asked.
     NobodyToAsk,
-    /// The path is outside every mount, or protected.
+    /// The path is outside of every mount, or protected.
     PathNotAllowed,
     /// The mount is read-only.
     ReadOnly,
-    /// The file is of a kind that mounts refuse: a FIFO, a device, a socket.
+    /// Mounts refuse files of this kind: FIFOs, devices and sockets.
     SpecialFile,
-    /// The host, scheme or port is outside the allowlist.
+    /// No rule allows the request's host, scheme or port.
     HostNotAllowed,
-    /// The name resolves to an address that is not allowed.
+    /// The name of the host resolves to an address that no rule allows.
     AddressNotAllowed,
-    /// The request has a form that is always refused, whatever the target.
+    /// Requests of this form are refused whatever their target, for example because of a header.
     RequestNotAllowed,
-    /// The reply would have revealed a secret to the guest.
+    /// The reply was withheld, because it contains a secret.
     SecretInReply,
-    /// The interface is not granted to this tool.
+    /// The tool was not granted this interface of the host.
     InterfaceNotGranted,
     /// A budget or limit is used up.
     LimitReached,
@@ -82,7 +82,7 @@ pub enum DenyCode {
 }
 
 impl DenyCode {
-    /// The text for the guest and the model. Contains no names and no advice.
+    /// The text that the guest and the model read. It contains no names and no advice.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ToolNotAllowed => "tool not allowed",
@@ -107,24 +107,24 @@ impl fmt::Display for DenyCode {
     }
 }
 
-/// A refusal with both of its texts. `Display` shows the operator's text; pass only [`PolicyDenial::code`] to a
-/// guest or a model.
+/// A refusal, with a code for the guest and facts for the operator. `Display` writes the facts; pass only
+/// [`PolicyDenial::code`] to a guest or a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{facts} ({by} decided)")]
 pub struct PolicyDenial {
-    /// The reason that the guest and the model may read.
+    /// The reason, which the guest and the model may read.
     pub code: DenyCode,
-    /// The deciding source.
+    /// Who refused.
     pub by: DecisionSource,
-    /// All facts, for the operator's log. Foreign text in it is already escaped.
+    /// The facts for the operator's log. Foreign text in them is escaped.
     pub facts: String,
-    /// Lines for `belljar.toml` that would grant the request, if any.
+    /// Lines for `belljar.toml` that would grant the request, if there are such lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl PolicyDenial {
-    /// A refusal without a hint.
+    /// Makes a refusal without a hint.
     pub fn new(code: DenyCode, by: DecisionSource, facts: impl Into<String>) -> Self {
         Self { code, by, facts: facts.into(), hint: None }
     }

@@ -1,16 +1,17 @@
-//! The network allowlist: rules, lists, and the two checks that every request passes.
+//! The rules for network hosts, and the two checks that every request passes.
 //!
-//! A rule is `scheme://host[:port]`. The host is a name, `*.name` (every name below `name`, not `name`
-//! itself), `*` (any host), an address, or a network in CIDR form. Without a port, the rule allows the
-//! scheme's default port; `:*` allows any. An address or network without a scheme allows both schemes. For
-//! example, `https://*.example.org` allows `https://api.example.org/v1` and refuses `https://example.org/`.
+//! A rule is `scheme://host[:port]`. The host is a name, `*.name` (all names below it, not the name itself),
+//! `*` (any host), an address, or a network in CIDR form. Without a port, the rule allows the scheme's
+//! default port; `:*` allows all. A rule with an address or network may omit the scheme, and then allows
+//! both. For example, `https://*.example.org` allows `https://api.example.org/v1` and refuses
+//! `https://example.org/`.
 //!
-//! Lists from different sources are never merged: a request must pass all of them, because an intersection of
-//! `10.0.0.0/8` with `*.corp.example` cannot be written as one list.
+//! Lists of different sources are not merged: a request has to match a rule in each. The intersection of
+//! `10.0.0.0/8` and `*.corp.example`, for example, cannot be written as one list.
 //!
-//! The second check comes after name resolution: an address outside the public internet is refused unless
-//! every operator's list covers it, by an address or network rule that also fits scheme and port, or, for
-//! loopback, by the name `localhost`.
+//! The second check comes after the name is resolved. An address that is not public is refused, unless each
+//! list of the operator has a rule that opens it: a rule with that address or its network, which also fits
+//! scheme and port, or for loopback the name `localhost`.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -25,24 +26,24 @@ use crate::{AddressClass, DecisionSource, DenyCode, PolicyDenial, ShownText, cla
 
 mod covers;
 
-/// The header, in lower case, that marks a guest's request to this machine. The network gate adds it, and
-/// every listening belljar refuses requests with it.
+/// The name, in lower case, of the header that marks a guest's request to this machine. The network gate
+/// adds it, and every belljar that listens refuses requests that have it.
 pub const GUEST_MARK: &str = "belljar-guest";
 
-/// The longest rule, in bytes, because a DNS name is at most 253.
+/// The most bytes of a rule, because a DNS name has at most 253.
 const MAX_RULE: usize = 300;
 
-/// The two schemes that the gate supports.
+/// The two schemes of URLs that the gate supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UrlScheme {
-    /// Clear text.
+    /// `http`: clear text.
     Http,
-    /// TLS.
+    /// `https`: over TLS.
     Https,
 }
 
 impl UrlScheme {
-    /// The port of a URL without a port.
+    /// The port of a URL that names none.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -50,7 +51,7 @@ impl UrlScheme {
         }
     }
 
-    /// The scheme as written in a URL.
+    /// The scheme as a URL writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -67,31 +68,31 @@ impl UrlScheme {
     }
 }
 
-/// The hosts that a rule covers.
+/// The hosts that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
-    /// Every host with a public address.
+    /// Every host whose address is public.
     Any,
-    /// A single name, lower case, in its ASCII form, for example `api.example.com`.
+    /// One name, in lower case and ASCII, for example `api.example.com`.
     Name(String),
-    /// Every name below this one: for `example.com`, names like `api.example.com`.
+    /// All names below this one: for `example.com`, for example `api.example.com`.
     Below(String),
     /// The addresses of a network; a single address is a network of one.
     Net(IpNet),
 }
 
-/// The ports that a rule covers.
+/// The ports that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
-    /// The scheme's default port.
+    /// The default port of the scheme.
     Default,
     /// All ports.
     Any,
-    /// This port alone.
+    /// This port only.
     Exact(u16),
 }
 
-/// One line of an allowlist. Parsed from text, displayed as written.
+/// One rule of a list. Parsed from text, and written as it was.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
@@ -101,7 +102,7 @@ pub struct HostRule {
     text: String,
 }
 
-/// An invalid rule, with the reason.
+/// Why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a host rule: {why}; write `https://example.org`, `https://*.example.org`, `https://*`, `http://10.0.0.0/8:8080`"
@@ -111,7 +112,7 @@ pub struct HostRuleError {
     why: &'static str,
 }
 
-/// The target of a request: the parts of a URL that the allowlist checks.
+/// The target of a request: those parts of its URL that the rules check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestTarget {
     scheme: UrlScheme,
@@ -119,58 +120,59 @@ pub struct RequestTarget {
     port: u16,
 }
 
-/// An unresolved name, or an address.
+/// The host of a request: a name that is not resolved yet, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
-    /// In lower case, ASCII form, without a final dot.
+    /// A name in lower case and ASCII, without a final dot.
     Name(String),
-    /// Parsed by the URL standard: `0x7f.1` is 127.0.0.1.
+    /// An address, parsed as URLs demand: `0x7f.1` is 127.0.0.1.
     Ip(IpAddr),
 }
 
-/// Why a URL is refused whatever the allowlist contains.
+/// Why a URL is refused whatever the rules are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a valid URL.
+    /// The text is not a valid URL.
     #[error("not a valid URL")]
     Malformed,
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     #[error("the scheme is neither `http` nor `https`")]
     Scheme,
-    /// `user:password@host`, which hides the real host from a reader.
+    /// The URL has a user name, as in `user:password@host`, which hides the real host from a reader.
     #[error("the URL holds a user name or password")]
     Userinfo,
-    /// No host.
+    /// The URL has no host.
     #[error("the URL has no host")]
     Host,
 }
 
-/// The rules of one source.
+/// The rules of one source of rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostList {
-    /// The source of the list. Only [`DecisionSource::Grants`] can open addresses that are not public.
+    /// Whose rules these are. Only rules of [`DecisionSource::Grants`] can open addresses that are not
+    /// public.
     pub source: DecisionSource,
-    /// The rules; an empty list allows nothing.
+    /// The rules. Without a rule, the list allows nothing.
     pub rules: Vec<HostRule>,
 }
 
-/// Allowlists, all of which a request must pass.
+/// Lists of rules; a request has to match a rule in each.
 ///
-/// Invariant: never without a list, so that "no list" cannot mean "everything".
+/// Invariant: there is at least one list, so that "no list" cannot mean "everything".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostScope {
     lists: Vec<Arc<HostList>>,
 }
 
-/// A permit for a target that every list allows. A name must still be resolved, and each address has to pass
-/// [`UrlPermit::check_address`].
+/// A permit for a request to a target that all lists allow. Its name still has to be resolved, and each
+/// address has to pass [`UrlPermit::check_address`].
 #[derive(Debug, Clone)]
 pub struct UrlPermit {
     target: RequestTarget,
     lists: Vec<Arc<HostList>>,
 }
 
-/// A permit to connect to one address. Only [`UrlPermit::check_address`] makes one.
+/// A permit to connect to one address, which connecting needs. Only [`UrlPermit::check_address`] makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressPermit(SocketAddr);
 
@@ -196,7 +198,7 @@ impl HostRule {
         }
     }
 
-    /// Whether this rule opens a non-public address for the target.
+    /// Whether this rule opens an address that is not public, for a request to `target`.
     fn opens_address(&self, target: &RequestTarget, address: IpAddr) -> bool {
         let fits =
             self.scheme.is_none_or(|scheme| scheme == target.scheme) && self.matches_port(target);
@@ -243,14 +245,14 @@ impl fmt::Display for HostRule {
 }
 
 impl RequestTarget {
-    /// Parses a URL by the URL standard: the host in lower case and ASCII form, numeric addresses in every
-    /// notation, default ports filled in.
+    /// Parses a URL as the standard for URLs demands: the host in lower case and ASCII, numeric addresses in
+    /// every notation, default ports filled in.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let url = Url::parse(url).map_err(|_| TargetError::Malformed)?;
         Self::from_url(&url)
     }
 
-    /// Checks an already parsed URL like [`RequestTarget::parse`].
+    /// Checks a URL that is parsed already, as [`RequestTarget::parse`] does.
     pub fn from_url(url: &Url) -> Result<Self, TargetError> {
         let scheme = UrlScheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -265,17 +267,17 @@ impl RequestTarget {
         Ok(Self { scheme, host, port })
     }
 
-    /// `http` or `https`.
+    /// The scheme of the URL.
     pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
-    /// The name or address.
+    /// The host of the URL.
     pub fn host(&self) -> &TargetHost {
         &self.host
     }
 
-    /// The port, or the scheme's default if the URL has none.
+    /// The port of the URL, or its scheme's default port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -299,19 +301,19 @@ impl HostScope {
         Self::from_rules(DecisionSource::Grants, Vec::new())
     }
 
-    /// A scope of one list.
+    /// A scope with one list.
     pub fn from_rules(source: DecisionSource, rules: Vec<HostRule>) -> Self {
         Self { lists: vec![Arc::new(HostList { source, rules })] }
     }
 
-    /// Adds a list that a request must pass too. Only narrows.
+    /// Adds a list in which a request has to match a rule too.
     #[must_use]
     pub fn with_rules(mut self, source: DecisionSource, rules: Vec<HostRule>) -> Self {
         self.push_list(Arc::new(HostList { source, rules }));
         self
     }
 
-    /// Adds all lists of another scope. Only narrows.
+    /// Adds all lists of another scope.
     #[must_use]
     pub fn and_scope(mut self, other: &Self) -> Self {
         for list in &other.lists {
@@ -320,18 +322,18 @@ impl HostScope {
         self
     }
 
-    /// The lists, for display.
+    /// All lists, to show them.
     pub fn lists(&self) -> impl Iterator<Item = &HostList> {
         self.lists.iter().map(AsRef::as_ref)
     }
 
-    /// Whether every list has a rule that covers `rule`.
+    /// Whether every list has a rule that allows all that `rule` allows.
     pub fn covers_rule(&self, rule: &HostRule) -> bool {
         self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers_rule(rule)))
     }
 
-    /// The rules covered by every list, in order, without duplicates: the intersection, for display. A rule
-    /// that only partly overlaps another list is left out.
+    /// The rules that all lists allow, in order and without duplicates, to show them. A rule that another
+    /// list allows in part only is left out.
     pub fn effective_rules(&self) -> Vec<&HostRule> {
         let mut rules: Vec<&HostRule> = Vec::new();
         for rule in self.lists.iter().flat_map(|list| &list.rules) {
@@ -342,21 +344,21 @@ impl HostScope {
         rules
     }
 
-    /// Whether a list is empty, so that no request can pass.
+    /// Whether no request can pass, because a list is empty.
     pub fn is_none(&self) -> bool {
         self.lists.iter().any(|list| list.rules.is_empty())
     }
 
-    /// Whether this scope contains every list of `other`, and so allows no request that `other` refuses.
+    /// Whether this scope has all lists of `other`, and so allows nothing that `other` refuses.
     pub fn is_within(&self, other: &Self) -> bool {
         self.is_none() || other.lists.iter().all(|list| self.lists.contains(list))
     }
 
-    /// The first check: scheme, host and port against every list.
+    /// The first check: whether each list has a rule for the target's scheme, host and port.
     pub fn check_target(&self, target: &RequestTarget) -> Result<UrlPermit, PolicyDenial> {
         let refuses =
             |list: &&Arc<HostList>| !list.rules.iter().any(|rule| rule.matches_target(target));
-        // Of several refusing lists, the one named by `explain` decides.
+        // If several lists refuse, the first in the order of `belljar explain` is named.
         if let Some(list) = self.lists.iter().filter(refuses).min_by_key(|list| list.source) {
             let facts = format!("`{target}` matches no host rule of {}", list.source);
             return Err(PolicyDenial::new(DenyCode::HostNotAllowed, list.source, facts));
@@ -372,12 +374,13 @@ impl HostScope {
 }
 
 impl UrlPermit {
-    /// The permitted target.
+    /// The target that is permitted.
     pub fn target(&self) -> &RequestTarget {
         &self.target
     }
 
-    /// The second check: an address of the target's resolved name, or the target's own.
+    /// The second check: whether a connection to this address is allowed. The address is the target's own, or
+    /// one that its name resolved to.
     pub fn check_address(&self, ip: IpAddr) -> Result<AddressPermit, PolicyDenial> {
         if let TargetHost::Ip(own) = self.target.host
             && own != ip
@@ -451,7 +454,7 @@ fn split_port(rest: &str) -> Result<(&str, Port), &'static str> {
             let (host, port) = rest.split_once(':').ok_or("the port is missing")?;
             Ok((host, parse_port(port)?))
         }
-        // An IPv6 address or network without brackets has no port.
+        // An IPv6 address or network without brackets cannot have a port.
         _ => Ok((rest, Port::Default)),
     }
 }
@@ -475,7 +478,7 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
     }
     if let Some((base, _)) = host.split_once('/') {
         const BAD: &str = "it has a path, or is not a valid network";
-        // `IpNet` parses `010.0.0.0` as 10.0.0.0; other parsers read 8.0.0.0.
+        // Checked first, because `IpNet` reads `010.0.0.0` as 10.0.0.0, and other parsers read 8.0.0.0.
         base.parse::<IpAddr>().map_err(|_| BAD)?;
         let net = host.parse::<IpNet>().map_err(|_| BAD)?;
         return Ok(HostPattern::Net(net.trunc()));
@@ -486,10 +489,11 @@ fn parse_pattern(host: &str) -> Result<HostPattern, &'static str> {
     }
 }
 
-/// A name in a rule, normalized by the parser that normalizes a URL's host.
+/// Parses a name in a rule, with the parser that also parses the host of a URL.
 fn rule_name(text: &str) -> Result<String, &'static str> {
     const BAD: &str = "the host is not a valid name";
-    // A URL parser drops tabs and line breaks, so that the rest would be another name.
+    // Refused here, because a URL parser drops tabs and line breaks, which would make another name of the
+    // rest.
     let stray = |c: char| c.is_control() || matches!(c, '*' | '@' | '?' | '#' | '\\' | '%' | ' ');
     if text.is_empty() || text.contains(stray) {
         return Err(BAD);

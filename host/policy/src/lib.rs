@@ -1,13 +1,13 @@
-//! Rights and budgets: what an agent may do, and how much.
+//! Rights and budgets: what an agent may do, and how much of it.
 //!
-//! Pure: no I/O, no clock, no async runtime. The other crates check here before they act, and a check returns
-//! the thing that it allows (a [`ToolPermit`], a [`UrlPermit`], an [`AddressPermit`]), so that unchecked use
-//! does not compile. For example, a connection needs an [`AddressPermit`], which only `UrlPermit::check_address`
-//! returns.
+//! This crate only computes: no I/O, no clock, no async runtime. Other crates check here before they act. A
+//! check returns a permit (a [`ToolPermit`], a [`UrlPermit`], an [`AddressPermit`]) that the act needs, so
+//! that an act without a check does not compile. For example, connecting needs an [`AddressPermit`], which
+//! only `UrlPermit::check_address` returns.
 //!
-//! Effective rights = definition ∩ tool manifest ∩ operator grants ∩ the parent's rights. [`Rights`] holds
-//! the first, third and fourth for one agent; [`Rights::for_tool`] adds the second and returns the
-//! [`ToolRights`] of a store.
+//! An agent's rights in a tool are the intersection of four sources: its definition, the tool's manifest,
+//! the operator's grants, and the rights of its parent. [`Rights`] is the intersection without the manifest;
+//! [`Rights::for_tool`] adds the manifest and returns the [`ToolRights`] of a store.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,18 +1,18 @@
-//! The limits of one subagent: one table generates the struct, its defaults, the requests that files may
-//! hold, and the documentation page.
+//! The limits of one subagent. One table makes the struct, its defaults, the form in which files ask for
+//! limits, and the page of documentation.
 
 use serde::{Deserialize, Serialize};
 
-/// A row of the documented table: see [`LIMITS`].
+/// A row of the table of limits, [`LIMITS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitRow {
-    /// The key in `belljar.toml`, `tool.toml` and agent files.
+    /// The name of the limit in `belljar.toml`, `tool.toml` and agent files.
     pub key: &'static str,
     /// The unit of the value.
     pub unit: &'static str,
-    /// The value without a grant.
+    /// The limit if no grant sets it.
     pub default: u64,
-    /// The bounded quantity, and the reason for the default.
+    /// What is limited, and the reason for the default.
     pub why: &'static str,
 }
 

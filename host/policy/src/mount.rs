@@ -1,4 +1,4 @@
-//! Mounts: the host directories that a guest sees, their guest paths, and the allowed access.
+//! Mounts: directories of the host that a guest sees, with their guest paths and their access.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,64 +7,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::ShownText;
 
-/// The workspace's path in every guest; also the guest's current directory.
+/// The path of the workspace in every guest, and the guest's current directory.
 pub const WORKSPACE: &str = "/workspace";
 
-/// Names that no guest can create, change, rename or remove in any mount, whatever the grants, at any depth
-/// and in any letter case, because these files decide about rights.
+/// The names that no guest can create, change, rename or remove in any mount, at any depth and in any letter
+/// case, because files with these names decide about rights.
 pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 
-/// The longest guest path of a mount, in bytes.
+/// The most bytes of a mount's guest path.
 const MAX_GUEST_PATH: usize = 255;
 
-/// The access that a mount allows. Ordered: `Read < Overlay < ReadWrite`.
+/// What a mount allows. Ordered: `Read < Overlay < ReadWrite`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MountAccess {
-    /// Look and read.
+    /// Files may be read and directories listed.
     Read,
-    /// Also create, change and remove, in a layer beside the directory; the directory itself is only read.
-    /// The code that makes a jar provides the layer.
+    /// Files may also be created, changed and removed. The changes go to a layer beside the directory, which
+    /// itself stays as it is. The code that makes the jar provides the layer.
     Overlay,
-    /// Also create, change and remove in the directory itself.
+    /// Files may also be created, changed and removed in the directory itself.
     ReadWrite,
 }
 
-/// An absolute, normalized path in the guest: `/` then parts without `.` and `..`, for example
-/// `/workspace/src`.
+/// An absolute path in the guest without `.` and `..`, for example `/workspace/src`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GuestPath(String);
 
-/// An invalid guest path, with its text.
+/// The text of a guest path that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a guest path: write an absolute path such as `/workspace`, without `.` and `..`"
 )]
 pub struct GuestPathError(String);
 
-/// A directory that a guest may use, with everything below. Mounts add up: a mount inside another does not
-/// narrow the outer one.
+/// A directory that a guest may use, with everything below it. Mounts add up: a mount inside another one
+/// does not narrow that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// The path in the guest.
+    /// The path at which the guest sees the directory.
     pub guest: GuestPath,
     /// The directory on the host. Never shown to a guest.
     pub host: PathBuf,
-    /// The allowed access.
+    /// What the guest may do in the directory.
     pub access: MountAccess,
 }
 
-/// A mount requested by an agent definition. It has only a guest path, because strangers' files must not
-/// choose host paths.
+/// A mount that an agent's definition asks for. It has a guest path only, because strangers' files must not
+/// choose paths of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountAsk {
-    /// The guest path of the mount.
+    /// The guest path of a granted mount.
     pub guest: GuestPath,
-    /// The highest access.
+    /// The most access that the agent wants.
     pub access: MountAccess,
 }
 
@@ -83,7 +82,7 @@ impl GuestPath {
         Ok(Self(format!("/{rest}")))
     }
 
-    /// The mount that every agent has by default.
+    /// The guest path of the mount that every agent has by default.
     pub fn workspace() -> Self {
         Self(WORKSPACE.to_owned())
     }
@@ -93,8 +92,8 @@ impl GuestPath {
         &self.0
     }
 
-    /// Whether `path` equals this path or is below it, part by part. A path with `.` or `..` is never
-    /// covered, because it may lead out again.
+    /// Whether `path` is this path or below it, compared part by part. A path with `.` or `..` never is,
+    /// because it may lead out again.
     pub fn covers_path(&self, path: &str) -> bool {
         let below = |rest: &str| {
             let normal = !rest.split('/').any(|part| part == "." || part == "..");
@@ -105,7 +104,7 @@ impl GuestPath {
 }
 
 impl Mount {
-    /// Whether this mount grants nothing beyond `other`, which has the same paths.
+    /// Whether this mount is the same as `other`, with the same access or less.
     pub fn is_within(&self, other: &Self) -> bool {
         self.guest == other.guest && self.host == other.host && self.access <= other.access
     }

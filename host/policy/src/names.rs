@@ -1,4 +1,4 @@
-//! Names that cross a trust boundary, validated when they are made.
+//! Names of tools and secrets, checked when they are made, because they come from strangers' files.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name of a tool or a secret, in bytes, because chat-model interfaces accept at most 64
-/// characters in a tool name.
+/// The most bytes of a name, because interfaces of models accept at most 64 characters in a tool's name.
 const MAX_NAME: usize = 64;
 
-/// An invalid name, with its text.
+/// The text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a {what} name: use a letter, then letters, digits, `_` or `-`, at most {MAX_NAME} in all"

@@ -1,4 +1,4 @@
-//! The tools that a tool may call.
+//! Which other tools a tool may call.
 
 use std::collections::BTreeSet;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolName;
 
-/// The agent's other tools that a tool asks to call, by belljar's names.
+/// The other tools of the agent that a tool's manifest asks to call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeersAsk {
-    /// No tool.
+    /// The tool calls no others.
     #[default]
     None,
     /// All tools of the agent.
     All,
-    /// These tools, if the agent has them.
+    /// These tools, as far as the agent has them.
     Only(BTreeSet<ToolName>),
 }
 
 impl PeersAsk {
-    /// Whether a tool is requested.
+    /// Whether this tool is asked for.
     pub fn covers_tool(&self, tool: &ToolName) -> bool {
         match self {
             Self::None => false,

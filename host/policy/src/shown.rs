@@ -1,15 +1,15 @@
-//! Foreign text, escaped for display to a person.
+//! Text of strangers, escaped so that it can be shown to a person.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use crate::typed::PathText;
 
-/// Text of a stranger (a model, a guest, an agent file, a peer), escaped when displayed: control characters,
-/// bidirectional controls, zero-width and other invisible characters appear as `\u{..}`. Escaped text cannot
-/// move the cursor, hide itself or reorder a line. For example, a carriage return appears as `\r`.
+/// Text of a stranger (a model, a guest, an agent file, a peer), escaped when it is written: control
+/// characters, bidirectional controls, zero-width and other invisible characters become `\u{..}`. So the
+/// text cannot move the cursor, hide itself or reorder a line. A carriage return, for example, becomes `\r`.
 ///
-/// Line feeds and tabs are escaped too, except by [`ShownText::multiline`].
+/// Line feeds and tabs are escaped too, except with [`ShownText::multiline`].
 #[derive(Debug, Clone, Copy)]
 pub struct ShownText<'a> {
     text: &'a str,
@@ -18,23 +18,23 @@ pub struct ShownText<'a> {
 }
 
 impl<'a> ShownText<'a> {
-    /// One line, without a length limit.
+    /// Writes the text on one line, whatever its length.
     pub fn new(text: &'a str) -> Self {
         Self { text, lines: false, limit: usize::MAX }
     }
 
-    /// One line, cut after `limit` characters with `…`.
+    /// Writes the text on one line, and `…` in place of what comes after `limit` characters.
     pub fn clip_line(text: &'a str, limit: usize) -> Self {
         Self { text, lines: false, limit }
     }
 
-    /// Keeps line feeds and tabs; otherwise escapes like [`ShownText::new`].
+    /// Writes the text with its line feeds and tabs; all else is escaped as with [`ShownText::new`].
     pub fn multiline(text: &'a str) -> Self {
         Self { text, lines: true, limit: usize::MAX }
     }
 
-    /// Whether [`ShownText`] escapes this character, because a terminal or a page would not show it as itself.
-    /// True for line feeds and tabs.
+    /// Whether [`ShownText`] escapes this character, because a terminal or a page would not show it as
+    /// itself. True for line feeds and tabs.
     pub fn is_hidden(c: char) -> bool {
         is_hidden(c)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for ShownText<'_> {
     }
 }
 
-/// Writes a character, or its escape if the character is invisible.
+/// Writes a character, or its escape if it is invisible.
 pub(crate) fn write_shown(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match c {
         '\n' => f.write_str("\\n"),
@@ -66,10 +66,11 @@ pub(crate) fn write_shown(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Paths escaped for display, because a directory's name may be a stranger's text too.
+/// Paths, escaped so that they can be shown to a person: the name of a directory may be a stranger's text
+/// too.
 pub trait ShownPath {
-    /// The path on one line, escaped like [`ShownText::new`], with `\xE9` for a byte that is not UTF-8. Different
-    /// paths are displayed differently, and [`typed_path`](crate::typed_path) parses the displayed form.
+    /// The path on one line, escaped as with [`ShownText::new`], and with `\xE9` for a byte that is not
+    /// UTF-8. Different paths have different texts, which [`typed_path`](crate::typed_path) parses.
     fn to_shown(&self) -> impl fmt::Display + '_;
 }
 
@@ -79,9 +80,9 @@ impl ShownPath for Path {
     }
 }
 
-/// Characters that a terminal or a page would not show as themselves: C0 and C1 controls,
-/// soft hyphen, zero-width and joiner characters, bidirectional controls, line and paragraph
-/// separators, invisible operators, variation selectors, interlinear marks, and tags.
+/// Whether a terminal or a page would not show this character as itself: C0 and C1 controls, soft hyphen,
+/// zero-width and joining characters, bidirectional controls, separators of lines and paragraphs, invisible
+/// operators, variation selectors, interlinear marks, and tags.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

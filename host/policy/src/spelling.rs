@@ -1,24 +1,24 @@
-//! Spells file names that are not text for guests and peers, whose names are Unicode texts.
+//! Writes file names that are not Unicode as text, because guests and peers use texts as names.
 //!
-//! A byte that is not UTF-8 is spelled `\xHH` with two upper-case digits: `caf\xE9.txt` is a Latin-1 name. In
-//! a text that contains such letters itself, the backslash is spelled `\x5C`, so no two names have the same
-//! spelling. A guest opens, changes and makes files by the same spelling. A text that spells no such name is
-//! itself the name.
+//! A byte that is not UTF-8 is written `\xHH`, with two upper-case digits: `caf\xE9.txt` is a Latin-1 name.
+//! If a name has such letters itself, their backslash is written `\x5C`, so different names have different
+//! spellings. Guests use the same spelling to open, change and make files. A text that is not the spelling
+//! of another name is a name itself.
 //!
-//! `/`, NUL and `.` are never spelled this way, so a spelling has as many parts as its path, and cannot lead
-//! elsewhere.
+//! `/`, NUL and `.` are never written this way. So the spelling of a path has as many parts as the path, and
+//! cannot lead elsewhere.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// Letters of an escape.
+/// The letters of one escape, for example `\xE9`.
 pub(crate) const ESCAPE: usize = 4;
 
 const BACKSLASH: u8 = b'\\';
 
-/// The spelling of a name or path for a guest or a peer.
+/// The text of a name or path, for a guest or a peer.
 pub fn spell_name(name: &OsStr) -> Cow<'_, str> {
     if let Some(text) = name.to_str().filter(|text| !text.contains("\\x")) {
         return Cow::Borrowed(text);
@@ -42,12 +42,12 @@ pub fn spell_name(name: &OsStr) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a name's spelling is the name itself.
+/// Whether the text of a name is the name itself.
 pub fn is_plain(name: &OsStr) -> bool {
     matches!(spell_name(name), Cow::Borrowed(_))
 }
 
-/// The name or path that a spelling refers to.
+/// The name or path for a text of a guest or a peer.
 pub fn parse_spelled(text: &str) -> Cow<'_, OsStr> {
     if !text.contains("\\x") {
         return Cow::Borrowed(OsStr::new(text));
@@ -67,11 +67,11 @@ pub fn parse_spelled(text: &str) -> Cow<'_, OsStr> {
         }
     }
     let name = std::ffi::OsString::from_vec(name);
-    // Only the canonical spelling of a name is accepted.
+    // Accepted only if the name would be written exactly so.
     if spell_name(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
-/// The byte spelled at this position: a non-ASCII byte, or a backslash.
+/// The byte that an escape at this position stands for: one that is not ASCII, or a backslash.
 pub(crate) fn escaped_byte(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;

@@ -1,8 +1,9 @@
-//! Paths as a person reads and types them, on one line.
+//! Writes a path on one line so that a person can read it and type it back.
 //!
-//! An invisible character is escaped as in [`ShownText`](crate::ShownText) (`\n`, `\u{1b}`), and a byte that is not
-//! text as in [`spelling`](crate::spelling) (`\xE9`). A backslash before text that looks like an escape is
-//! `\x5C`, so a displayed path can be typed back, and is unambiguous.
+//! An invisible character is escaped as in [`ShownText`](crate::ShownText), for example `\n` or `\u{1b}`; a
+//! byte that is not text as in [`spelling`](crate::spelling), for example `\xE9`. A backslash in front of
+//! text that looks like an escape is written `\x5C`. So every path has its own text, which can be typed
+//! back.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use crate::shown::{self, ShownPath as _};
 use crate::spelling::{self, ESCAPE};
 
-/// Letters of the longest `\u{..}`.
+/// The letters of the longest `\u{..}`.
 const LONGEST: usize = 10;
 
-/// A path in its displayed form.
+/// Writes a path in this form.
 pub(crate) struct PathText<'a>(pub(crate) &'a OsStr);
 
 impl fmt::Display for PathText<'_> {
@@ -38,7 +39,7 @@ impl fmt::Display for PathText<'_> {
     }
 }
 
-/// The path with this displayed form. A text that is not the displayed form of a path is itself the path.
+/// Parses the text of a path. A text that no path has as its form means the path that it is.
 pub fn typed_path(text: &str) -> PathBuf {
     if !text.contains('\\') {
         return PathBuf::from(text);
@@ -70,7 +71,7 @@ enum TypedEscape {
     Char(char),
 }
 
-/// The escape at the beginning of a text, and its length.
+/// The escape at the beginning of a text, with its length.
 fn parse_escape(text: &[u8]) -> Option<(TypedEscape, usize)> {
     if let Some(byte) = spelling::escaped_byte(text, 0) {
         return Some((TypedEscape::Byte(byte), ESCAPE));

@@ -1,8 +1,8 @@
 //! Counts the processes and threads of a program before each is made.
 //!
-//! The kernel limits the processes of a user, not of a program, and counting afterwards is too slow: a
-//! process that forks and ends repeatedly is gone before it is seen. Therefore a filter asks a thread of the
-//! keeper before any descendant makes a process, and the kernel waits for the answer.
+//! The kernel limits the processes of a user, not of a program. Counting them afterwards is too slow: a
+//! process that forks and ends again and again is gone before it is seen. So a seccomp filter makes the
+//! kernel ask a thread of the keeper before any descendant makes a process, and wait for the answer.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,35 +16,35 @@ use tokio::sync::Notify;
 use super::descendants;
 use crate::program::MAX_THREADS;
 
-/// The calls that make a process or thread.
+/// The system calls that make a process or a thread.
 const ASKED: &[i64] = &[libc::SYS_clone, libc::SYS_clone3];
 #[cfg(target_arch = "x86_64")]
 const ASKED_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const ASKED_HERE: &[i64] = &[];
 
-/// The keeper's handle on the counter.
+/// The limit of a program's processes and threads, for its keeper. [`BirthCounter`] enforces it in a thread.
 pub(super) struct BirthLimit {
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
 }
 
-/// Answers the kernel's questions.
+/// Answers the kernel's questions whether a process or thread may be made.
 struct BirthCounter {
     listener: OwnedFd,
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
-    /// The most processes.
+    /// The most processes at one time.
     most: usize,
-    /// An upper bound of the living processes, lowered by counting them anew.
+    /// At least the number of living processes. Corrected by counting them when it reaches the limit.
     processes: usize,
-    /// An upper bound of the living threads; each process has at least one.
+    /// At least the number of living threads, of which each process has one or more.
     threads: usize,
 }
 
 impl BirthLimit {
-    /// Counts the descendants of this thread from now on: at most `most` processes, and [`MAX_THREADS`]
-    /// threads. Call it before the program is started.
+    /// Limits the descendants of this thread from now on: to `most` processes and [`MAX_THREADS`] threads.
+    /// Call this before the program is started.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl BirthLimit {
         let (closed, too_many) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (give, take) = channel();
         let (own_closed, own_too_many) = (Arc::clone(&closed), Arc::clone(&too_many));
-        // This thread is made before the filter, because the filter would ask about it too.
+        // The thread is made before the filter, because the kernel would ask about it too.
         #[expect(
             clippy::disallowed_methods,
             reason = "it lives as long as the keeper, which has no runtime"
@@ -70,20 +70,19 @@ impl BirthLimit {
         Ok(Self { closed, too_many })
     }
 
-    /// Waits until a process beyond the limit is refused.
+    /// Waits until a process or thread was refused because of the limit.
     pub(super) async fn too_many(&self) {
         self.too_many.notified().await;
     }
 
-    /// Refuses every process from now on, so that ending the existing ones comes to an end.
+    /// Refuses all processes from now on, so that ending the existing ones comes to an end.
     pub(super) fn close_births(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 }
 
 impl BirthCounter {
-    /// Answers, one after another, whether a descendant of the program may make a process or thread, for as
-    /// long as the keeper lives.
+    /// Answers the kernel's questions one after another, as long as the keeper lives.
     fn answer_kernel(mut self) {
         while let Ok(asked) = self.next_question() {
             let Some((id, thread)) = asked else { continue };
@@ -97,7 +96,7 @@ impl BirthCounter {
         }
     }
 
-    /// Reserves one more process or thread; `false` = the limit is reached.
+    /// Counts one more process or thread; `false`: the limit is reached.
     fn reserve_birth(&mut self, thread: bool) -> bool {
         if !self.has_room(thread) {
             (self.processes, self.threads) = descendants::count_descendants();
@@ -114,19 +113,19 @@ impl BirthCounter {
         self.threads < MAX_THREADS && (thread || self.processes < self.most)
     }
 
-    /// Waits for the kernel's next question; returns the question's id, and whether a thread is to be made
-    /// and not a process. `None` = the asking process has ended, or a signal interrupted the wait.
+    /// Waits for the kernel's next question. Returns its id, and whether a thread, not a process, shall be
+    /// made. `None`: the asking process has ended, or a signal interrupted the wait.
     #[expect(unsafe_code, reason = "no safe interface reads what a filter asks")]
     fn next_question(&self) -> io::Result<Option<(u64, bool)>> {
         // SAFETY: all zeros is a valid value of this struct, and the kernel requires it.
         let mut asked: seccomp_notif = unsafe { std::mem::zeroed() };
         let listener = self.listener.as_raw_fd();
-        // SAFETY: the descriptor is a listener, and the kernel writes one such struct.
+        // SAFETY: the descriptor is a listener of a filter, to which the kernel writes one such struct.
         let read = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) };
         match read {
             0 => {
-                // The arguments of `clone3` are in memory, where the program could change them after the
-                // check, so each `clone3` counts as a process.
+                // The arguments of `clone3` are in memory that the program could change after the check, so
+                // each `clone3` counts as a process.
                 let flags =
                     (i64::from(asked.data.nr) == libc::SYS_clone).then_some(asked.data.args[0]);
                 let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
@@ -149,25 +148,25 @@ impl BirthCounter {
         let flags = u32::try_from(flags).unwrap_or_default();
         let mut answer = seccomp_notif_resp { id, val: 0, error, flags };
         let listener = self.listener.as_raw_fd();
-        // SAFETY: the descriptor is a listener, and the kernel reads one such struct. The call fails only if
-        // the asking process is gone.
+        // SAFETY: the descriptor is a listener of a filter, and the kernel reads one such struct. The call
+        // fails only if the asking process is gone.
         let _ = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
     }
 }
 
-/// Installs the filter in this thread; returns the descriptor for its questions. Other filters check the
-/// architecture and all other calls.
+/// Installs the filter in this thread; returns the descriptor on which the kernel asks. Other filters check
+/// the processor's architecture and all other calls.
 #[expect(unsafe_code, reason = "the crate for filters has none that asks")]
 fn install_filter() -> io::Result<OwnedFd> {
     let mut filter = filter_program()?;
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
     let program = sock_fprog { len: length, filter: filter.as_mut_ptr() };
-    // SAFETY: the arguments are only numbers. The kernel accepts filters of a process that cannot
-    // gain rights.
+    // SAFETY: the arguments are numbers. The kernel accepts a filter only from a process that cannot gain
+    // rights.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the program and its instructions live until the call returns, and the kernel copies both.
+    // SAFETY: the program and its instructions exist until the call returns, and the kernel copies both.
     let listener = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -180,11 +179,11 @@ fn install_filter() -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let listener = i32::try_from(listener).map_err(io::Error::other)?;
-    // SAFETY: the kernel has just made this descriptor for the caller alone.
+    // SAFETY: the kernel has just made this descriptor, and for this caller only.
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Builds a filter that asks about the listed calls and lets all others pass.
+/// Makes the filter: the kernel asks about the calls that make a process or thread, and allows all others.
 fn filter_program() -> io::Result<Vec<sock_filter>> {
     let asked: Vec<i64> = ASKED.iter().chain(ASKED_HERE).copied().collect();
     let instruction = |code: u32, jt: u8, value: u32| {
@@ -193,7 +192,8 @@ fn filter_program() -> io::Result<Vec<sock_filter>> {
     };
     let mut filter = vec![instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)?];
     for (at, call) in asked.iter().enumerate() {
-        // The jump skips the remaining comparisons and the answer for all other calls.
+        // The number of instructions to skip, to the last one, which asks: the other comparisons, and the
+        // one that allows.
         let ahead = u8::try_from(asked.len().saturating_sub(at)).map_err(io::Error::other)?;
         let call = u32::try_from(*call).map_err(io::Error::other)?;
         filter.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ahead, call)?);

@@ -1,5 +1,5 @@
-//! Ends every descendant of this process. This process must be a subreaper, so that orphaned descendants
-//! become its children.
+//! Ends all descendants of this process. This process must be a subreaper, so that it becomes the parent of
+//! orphaned descendants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,24 +9,24 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, wait,
 };
 
-/// The longest wait for all descendants to end: a killed process is gone in milliseconds, unless the kernel
-/// delays it.
+/// How long to wait until all descendants have ended. A killed process is gone in milliseconds, unless the
+/// kernel delays it.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for one process before the search starts again.
+/// How long to wait for one process before looking for descendants again.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// The most ancestors that are followed. A longer chain, made by forks within one round, is shorter in the
-/// next round, because its dead ancestors are skipped.
+/// The most ancestors of a process that are followed. A longer chain, from forks within one round, is
+/// shorter in the next round, because dead ancestors drop out.
 const MAX_DEPTH: usize = 1_024;
 
-/// Kills descendants in rounds until none is left: a process that was started meanwhile is found in the next
-/// round.
+/// Kills descendants in rounds until there are none: a process that was started meanwhile is found in the
+/// next round.
 pub(super) fn kill_all() {
     let begun = Instant::now();
     loop {
-        // Waits for children of every group, because a process in another session is found only by
-        // its parent's id.
+        // Reaps children of every process group, because a process in another session is only known by its
+        // parent's id.
         while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
         let all = find_below(getpid().as_raw_pid());
         if all.is_empty() || begun.elapsed() > WAIT {
@@ -36,8 +36,7 @@ pub(super) fn kill_all() {
         for number in all {
             let Some(id) = Pid::from_raw(number) else { continue };
             let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else { continue };
-            // The process is still a descendant, and the open descriptor prevents a reuse of its
-            // id.
+            // It is still a descendant, and while the descriptor is open no other process gets the same id.
             if is_below(getpid().as_raw_pid(), number)
                 && pidfd_send_signal(&process, Signal::KILL).is_ok()
             {
@@ -50,14 +49,15 @@ pub(super) fn kill_all() {
     }
 }
 
-/// Counts the descendants and their threads. An ended process counts until its parent has waited for it.
+/// The number of descendants, and of their threads. A process that has ended counts until its parent has
+/// waited for it.
 pub(super) fn count_descendants() -> (usize, usize) {
     let all = find_below(getpid().as_raw_pid());
     let threads = all.iter().filter_map(|number| read_stat_field(*number, THREADS));
     (all.len(), threads.filter_map(|threads| usize::try_from(threads).ok()).sum())
 }
 
-/// The descendants of `root`.
+/// The ids of all descendants of the process `root`.
 fn find_below(root: i32) -> BTreeSet<i32> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -100,13 +100,14 @@ fn parent_of(number: i32) -> Option<i32> {
     read_stat_field(number, PARENT)
 }
 
-/// Positions in `/proc/N/stat` after the name: the parent's id, and the number of threads.
+/// The positions of two fields of `/proc/N/stat` after the process's name: the parent's id, and the number
+/// of threads.
 const PARENT: usize = 1;
 const THREADS: usize = 17;
 
 fn read_stat_field(number: i32, place: usize) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name in brackets may contain any character, brackets included.
+    // The name is in brackets and may contain any character, also a bracket.
     let (_, fields) = text.rsplit_once(')')?;
     fields.split_whitespace().nth(place)?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! The keeper of one hook command or program: a process between the broker and the command. A keeper adopts
-//! orphans of the command and ends all descendants together.
+//! The keeper of one hook command or program: a process between the broker and the command. The keeper
+//! becomes the parent of the command's orphans, and ends all descendants of the command.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -10,17 +10,19 @@ use super::scratch::ScratchDir;
 use crate::program::Program;
 use crate::running::SHELL;
 
-/// Runs a keeper: runs the command in the shell, with this process's directory, environment and streams, and
-/// returns the exit code. Before a keeper ends, it ends every descendant of the command, in whatever session.
-/// `SIGTERM` and the end of its parent end the command. A program calls this function first in `main`.
+/// The whole life of a hook's keeper: runs the command in the shell, with the directory, environment
+/// variables and streams of this process, and returns its exit code. Before the keeper ends, it ends every
+/// descendant of the command, in whatever session. `SIGTERM`, and the end of the keeper's parent, end the
+/// command. A program calls this first in `main`.
 pub fn keep_hook(command: &OsStr) -> ExitCode {
     let mut shell = Command::new(SHELL);
     shell.arg("-c").arg(command);
     until_its_end(shell, None)
 }
 
-/// Runs the keeper of a program from the broker's description: belljar, started with the arguments
-/// `confined`, executes the program. A program that exceeds its limit of processes or threads is ended too.
+/// The whole life of a program's keeper. `text` is the broker's description of the program. The keeper
+/// starts belljar with the arguments `confined`, which confines itself and executes the program. If the
+/// program exceeds its limit of processes or threads, it is ended too.
 pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let described = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let Some(mut program) = described else { return ExitCode::FAILURE };
@@ -37,7 +39,7 @@ pub fn keep_program(text: &OsStr, confined: &[OsString]) -> ExitCode {
     let Ok(text) = serde_json::to_string(&program) else { return ExitCode::FAILURE };
     command.args(confined).arg(text);
     let code = until_its_end(command, Some(program.processes));
-    // Every process that could write there has ended.
+    // All processes that could write in the directory have ended.
     drop(scratch);
     code
 }
@@ -52,7 +54,7 @@ fn until_its_end(command: Command, processes: Option<u32>) -> ExitCode {
     }
 }
 
-/// Ends like the command; the number of a fatal signal is not passed on.
+/// Ends as the command did: with its exit code, or killed if it was ended by any signal.
 fn exit_like(status: ExitStatus) -> ExitCode {
     if status.code().is_none() {
         let own = rustix::process::getpid();
@@ -78,7 +80,8 @@ async fn watch_command(command: Command, processes: Option<u32>) -> io::Result<E
     })?;
     let mut child = tokio::process::Command::from(command).spawn()?;
     if births.is_some() {
-        // A peer of the program can then see at once when the program closes its ends.
+        // Without its own stdin and stdout, the keeper does not hold the pipes open; so the peer sees at
+        // once when the program closes them.
         let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         rustix::stdio::dup2_stdout(&null)?;

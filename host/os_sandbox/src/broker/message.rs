@@ -1,4 +1,4 @@
-//! Messages between a process and its broker: small and bounded.
+//! The messages between a process and its broker, all of bounded size.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,32 +13,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::program::KnownProgram;
 
-/// Descriptors of a request for a hook or a program: the child's stdin, stdout and stderr, and the socket for
-/// the answers. Other requests have fewer.
+/// The most descriptors of a request: for a hook or program, the child's stdin, stdout and stderr, and the
+/// socket for the answers. Other requests have fewer.
 pub(crate) const FILES: usize = 4;
 
-/// The buffer size for the descriptors of a message.
+/// The bytes of the buffer that receives a message's descriptors.
 pub(crate) const SPACE: usize = rustix::cmsg_space!(ScmRights(FILES));
 
-/// Most bytes of a request, because the largest contains a digest of 64 digits.
+/// The most bytes of a request: the longest contains a digest of 64 digits.
 const MAX_REQUEST: usize = 128;
 
-/// Most bytes of an answer, because the largest contains a compiler's escaped message.
+/// The most bytes of an answer: the longest contains an escaped error text of a compiler.
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
-/// Most bytes of the broker's first message: the hook commands and programs of a `belljar.toml`, as JSON (at
-/// most a mebibyte), and the programs' secrets.
+/// The most bytes of the broker's first message: the hook commands and programs of a `belljar.toml` as JSON,
+/// which is at most a MiB, and the programs' secrets.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
-/// The programs that the broker may start, and the paths of its files; sent once.
+/// What the broker may start and read: sent once, as its first message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BrokerDuties {
     pub(crate) hooks: Vec<String>,
     pub(crate) programs: Vec<KnownProgram>,
-    /// `None` = no cache.
+    /// The cache directory; `None`: there is no cache.
     pub(crate) cache: Option<PathBuf>,
-    /// The file for [`BrokerRequest::Settings`]; `None` = no settings to read.
+    /// The file that [`BrokerRequest::Settings`] reads; `None`: there is none.
     pub(crate) settings: Option<PathBuf>,
 }
 
@@ -46,24 +46,25 @@ pub(crate) struct BrokerDuties {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum BrokerRequest {
-    /// Starts a hook command, by its index in the broker's list. Four descriptors.
+    /// Starts a hook command, by its number in the broker's list. Has four descriptors.
     Hook(usize),
-    /// Finds the stored file for the component with this digest, in hexadecimal digits. Two descriptors: a
-    /// file to write to, and the socket for the answers.
+    /// Finds a stored file that was made from the component with this digest (in hexadecimal). Has two
+    /// descriptors: a file to write to, and the socket for the answers.
     Find(DerivedFile, String),
-    /// Makes the file from a component, and stores it. Three descriptors: a file with the component, and the
-    /// two of [`BrokerRequest::Find`].
+    /// Makes a file from a component, and stores it. Has three descriptors: a file with the component, and
+    /// the two of [`BrokerRequest::Find`].
     Make(DerivedFile),
-    /// Reads the settings file. Two descriptors, as for [`BrokerRequest::Find`].
+    /// Reads the settings file. Has two descriptors, as [`BrokerRequest::Find`].
     Settings,
-    /// Starts a program, by its index in the broker's list, if the digest equals this one. Four descriptors,
-    /// as for [`BrokerRequest::Hook`].
+    /// Starts a program, by its number in the broker's list, if its present digest equals this one. Has four
+    /// descriptors, as [`BrokerRequest::Hook`].
     Program(usize, String),
-    /// Computes the present digest of a program. Two descriptors, as for [`BrokerRequest::Find`].
+    /// Computes the present digest of the program with this number. Has two descriptors, as
+    /// [`BrokerRequest::Find`].
     Identify(usize),
 }
 
-/// A file made from a component, outside of the process that uses it.
+/// What can be made from a component, outside of the process that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DerivedFile {
@@ -74,7 +75,7 @@ pub enum DerivedFile {
 }
 
 impl BrokerRequest {
-    /// The number of descriptors of the request.
+    /// The number of descriptors that come with the request.
     pub(crate) fn descriptor_count(&self) -> usize {
         match self {
             Self::Hook(_) | Self::Program(..) => FILES,
@@ -84,31 +85,31 @@ impl BrokerRequest {
     }
 }
 
-/// An answer to a request, one a line.
+/// An answer of the broker, written as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum BrokerAnswer {
-    /// The child is running.
+    /// The child runs.
     Started,
-    /// Refused, with the reason, for example an unknown command. The last answer.
+    /// The request is refused, for this reason, for example an unknown command. No answer follows.
     Refused(String),
-    /// Refused: the program's digest differs. The last answer.
+    /// The program's digest is not the requested one, so it was not started. No answer follows.
     Changed,
-    /// The child has ended, with this exit status. The last answer.
+    /// The child has ended with this exit status. No answer follows.
     Ended(i32),
-    /// Whether the requested content was written to the file; false = no such content. The last answer.
+    /// Whether the file that was asked for exists and was written. No answer follows.
     Given(bool),
 }
 
-/// A message, unchecked.
+/// A received message that was not checked.
 pub(crate) struct ReceivedMessage {
     pub(crate) text: Vec<u8>,
     pub(crate) files: Vec<OwnedFd>,
-    /// Whether the message was truncated.
+    /// Whether the message was longer than the buffer.
     pub(crate) cut: bool,
 }
 
-/// Makes a pair of connected sockets that preserve message boundaries.
+/// Makes two connected sockets on which each message stays one message.
 pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let ends = rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -119,7 +120,7 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(ends)
 }
 
-/// Receives the next message; `None` = the connection is closed.
+/// Receives the next message; `None`: the other end is closed.
 pub(crate) fn receive_message(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedMessage>> {
     let mut text = vec![0; MAX_REQUEST];
     let mut space = [MaybeUninit::uninit(); SPACE];

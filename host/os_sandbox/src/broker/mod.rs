@@ -1,9 +1,9 @@
-//! Work outside the wall, done by a separate process.
+//! The broker: a separate process that works outside the OS sandbox for the process inside.
 //!
-//! A process behind the wall cannot start a program, and neither reads nor writes the cache. Before the wall
-//! is raised, the process starts a broker: the same program, without a wall. The broker's first message lists
-//! the hook commands, the programs, the cache and the settings file. Later requests consist of a number or a
-//! digest, and some descriptors. No request contains a program, an argument, a directory or a variable.
+//! A process in the OS sandbox cannot start a program, and neither reads nor writes the cache. So it starts
+//! a broker before it enters the OS sandbox: the same program, not confined. The broker's first message
+//! lists the hook commands, the programs, the cache and the settings file. Every later request is a number
+//! or a digest, and some descriptors. No request contains a program, an argument, a directory or a variable.
 //!
 //! ```text
 //! inside   hook N + streams ──>            outside   runs it below a keeper of its own
@@ -51,39 +51,39 @@ pub use self::serve::{BrokerVault, KeeperArguments, Making, serve_broker};
 use crate::program::{KnownProgram, Program};
 use crate::running::{BrokerChild, KEPT, PROJECT_DIR, RunningChild, START_WAIT};
 
-/// The longest wait for a stored file, because the broker reads and digests some megabytes.
+/// How long to wait for a stored file: the broker reads and digests some megabytes.
 const FIND_WAIT: Duration = Duration::from_secs(30);
 
-/// The longest wait for identifying or starting a program, because the broker digests the program's files.
+/// How long to wait until a program is identified or started: the broker digests the program's files.
 const IDENTIFY_WAIT: Duration = Duration::from_secs(60);
 
-/// Most bytes of a file that the broker returns: more than any entry of the cache has.
+/// The most bytes of a file that the broker returns: more than any entry of the cache has.
 const MAX_GIVEN: u64 = 256 << 20;
 
-/// The executable of this process, even if its path was replaced meanwhile.
+/// The file of this process's own program, even if another file is at its path by now.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
 
-/// The programs and files that a broker may use.
+/// What a broker may start, read and write.
 #[derive(Debug, Clone)]
 pub struct BrokerSetup {
-    /// The hidden arguments with which `main` calls [`serve_broker`] first.
+    /// The hidden arguments with which this program's `main` calls [`serve_broker`] first.
     pub broker: Vec<OsString>,
-    /// The operator's hook commands, the only commands that a shell runs.
+    /// The operator's hook commands. The shell runs these and no others.
     pub hooks: Vec<String>,
-    /// Programs that run confined, each behind a separate wall.
+    /// The programs that may be started, each confined by an OS sandbox of its own.
     pub programs: Vec<KnownProgram>,
-    /// The working directory of hook commands.
+    /// The directory in which hook commands run.
     pub workspace: PathBuf,
-    /// The cache directory of files compiled from components; `None` = no cache. No process behind the wall
-    /// may write there.
+    /// The directory for files made from components; `None`: there is no cache. The OS sandbox must not let a
+    /// process write there.
     pub cache: Option<PathBuf>,
-    /// The file that [`Broker::read_settings`] reads. The broker reads it, because a replaced file is a new file,
-    /// which the wall does not let through. `None` = no settings file.
+    /// The file that [`Broker::read_settings`] reads; `None`: there is none. The broker reads it, because a
+    /// file that replaces it later is a new one, which the OS sandbox does not allow.
     pub settings: Option<PathBuf>,
 }
 
-/// A handle for requesting work outside the wall. Clones share the broker, which ends with the last clone or
-/// with this process.
+/// Sends requests for work outside the OS sandbox. Clones share one broker, which ends with the last clone
+/// or with this process.
 #[derive(Debug, Clone)]
 pub struct Broker(Arc<BrokerInner>);
 
@@ -96,8 +96,8 @@ struct BrokerInner {
 }
 
 impl Broker {
-    /// Starts the broker, without waiting until it is ready. Call it before the wall is raised and before any
-    /// thread is made.
+    /// Starts the broker, without waiting until it is ready. Call this before the OS sandbox is in force and
+    /// before any thread is made.
     ///
     /// Of this process's environment, the broker and its hook commands get `PATH`, `HOME` and `LANG`.
     ///
@@ -112,8 +112,8 @@ impl Broker {
         let (own, theirs) = message::socket_pair()?;
         let duties = BrokerDuties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        // The child is not waited for: the broker ends when its socket closes, which is after this
-        // process has ended.
+        // Nobody waits for the child: the broker ends when its socket closes, which is after the end of this
+        // process.
         let _child = Command::new(ITSELF)
             .arg0("belljar-broker")
             .args(broker)
@@ -121,20 +121,20 @@ impl Broker {
             .envs(kept)
             .env(PROJECT_DIR, &workspace)
             .current_dir("/")
-            // The list of programs arrives by stdin, requests by stdout: both exist before the
-            // broker starts.
+            // The list of what the broker may start is its stdin, the socket for requests its stdout: both
+            // exist before it starts.
             .stdin(in_memory(&serde_json::to_vec(&duties)?)?)
             .stdout(theirs)
             .stderr(Stdio::null())
-            // Ctrl-C on the terminal must reach only this process.
+            // Ctrl-C in the terminal must reach this process only.
             .process_group(0)
             .spawn()?;
         let programs = duties.programs.into_iter().map(|known| known.program).collect();
         Ok(Self(Arc::new(BrokerInner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
-    /// The bytes that the broker stores for the component with this digest, in hexadecimal digits; `None` =
-    /// no genuine file.
+    /// The bytes that the broker stores for the component with this digest (in hexadecimal); `None`: it has
+    /// none that this host wrote.
     ///
     /// # Errors
     ///
@@ -149,23 +149,23 @@ impl Broker {
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
-    /// Makes a file from a component, and stores the file under the component's digest. Dropping the future
-    /// ends the work.
+    /// Makes a file from a component, and stores it under the component's digest. Dropping the future ends
+    /// the work.
     ///
     /// # Errors
     ///
-    /// The file cannot be made, with the reason as text, or the broker is gone.
+    /// The file cannot be made, for the reason that the text says; or the broker is gone.
     pub async fn make_derived(&self, made: DerivedFile, component: &[u8]) -> io::Result<Vec<u8>> {
         let component = in_memory(component)?;
         let given = self.request_file(&BrokerRequest::Make(made), Some(component)).await?;
         given.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// The present content of the settings file; `None` = the file is missing.
+    /// The present content of the settings file; `None`: there is no such file.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or must be ignored, with the reason as text. Also if the broker has no
+    /// The file cannot be read or must be ignored, for the reason that the text says; or the broker has no
     /// settings file in its list, is gone, or does not answer within half a minute.
     pub async fn read_settings(&self) -> io::Result<Option<Vec<u8>>> {
         let given = self.request_file(&BrokerRequest::Settings, None);
@@ -201,8 +201,8 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// The command is not in the broker's list, the workspace differs, the broker is gone, or the command
-    /// cannot be started.
+    /// The command is not in the broker's list, the workspace is another than the broker's, the broker is
+    /// gone, or the command cannot be started.
     pub async fn start_hook(&self, command: &str, workspace: &Path) -> io::Result<RunningChild> {
         let BrokerInner { hooks, workspace: own, .. } = &*self.0;
         let number = hooks.iter().position(|hook| hook == command);
@@ -218,8 +218,8 @@ impl Broker {
         }
     }
 
-    /// The present digest of a program: of the command line, the program's file, and the files named in the
-    /// command line.
+    /// The present digest of a program. It covers the command line, the program's file, and the files that
+    /// the command line names.
     ///
     /// # Errors
     ///
@@ -232,12 +232,13 @@ impl Broker {
         text.ok_or_else(|| io::Error::other("the broker answers out of turn"))
     }
 
-    /// Starts a program behind a separate wall. Dropping `RunningChild` ends the program and its descendants.
+    /// Starts a program in an OS sandbox of its own. Dropping the returned value ends the program and its
+    /// descendants.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::PermissionDenied`] = the program's digest differs, so it was not started. Other
-    /// errors: the program is not in the broker's list, or the broker is gone or cannot start the program.
+    /// [`io::ErrorKind::PermissionDenied`]: the program's digest is another, so it was not started. Other
+    /// errors: the program is not in the broker's list, or the broker is gone or cannot start it.
     pub async fn start_program(&self, program: &Program, digest: &str) -> io::Result<RunningChild> {
         let request = BrokerRequest::Program(self.program_number(program)?, digest.to_owned());
         RunningChild::start_by_broker(IDENTIFY_WAIT, |files| self.send_request(&request, &files))
@@ -256,7 +257,7 @@ impl Broker {
         if !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
             return Err(io::Error::other("the descriptors do not fit"));
         }
-        // The broker receives messages at once, so a full socket means that the broker is stuck.
+        // The broker receives messages at once, so if the socket is full the broker is stuck.
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let sent = rustix::net::sendmsg(
             self.0.socket.as_fd(),
@@ -270,7 +271,7 @@ impl Broker {
     }
 }
 
-/// A file in memory, without a name, with these bytes.
+/// Makes a nameless file in memory with these bytes.
 #[cfg(target_os = "linux")]
 fn in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {
     use rustix::fs::{MemfdFlags, memfd_create};

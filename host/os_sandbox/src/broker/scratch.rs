@@ -1,7 +1,7 @@
-//! The private directory of a running program: its home, and its space for temporary files.
+//! The private directory of a running program: its home, and its temporary files.
 //!
-//! The keeper of the program removes the directory, and holds a lock on it until then. The directory of a
-//! killed keeper is removed by the next keeper.
+//! The program's keeper locks the directory while it is in use, and removes it at the end. If a keeper is
+//! killed, the next keeper removes its directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -13,36 +13,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::program::Program;
 
-/// The parent of these directories. Not `TMPDIR`, which by now is the program's own.
+/// The directory in which these are made. Not `TMPDIR`, which may be the program's own setting.
 const PLACE: &str = "/tmp";
 
-/// The search path of a program, after the program's own directory.
+/// The `PATH` of a program, after the directory of the program itself.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The limit of descriptors during the removal. Each level of nesting needs one, so a more deeply nested
-/// directory is not removed.
+/// The limit of open descriptors during the removal. Each level of directories needs one, so a directory
+/// that is nested deeper is not removed.
 const LEVELS: u64 = 512;
 
-/// The beginning of a directory's name; the keeper's process id and a time follow.
+/// The beginning of a directory's name. The keeper's process id and the time follow.
 const PREFIX: &str = "belljar-program-";
 
-/// The most leftovers that one keeper removes, so that no program waits long for the removal.
+/// The most left directories that one keeper removes, so that its program does not wait long.
 const MAX_REMOVED: usize = 8;
 
-/// Attempts to make a directory, because another keeper may mistake the new directory for a leftover.
+/// How often to try to make a directory: another keeper may take the new one for a left one, and remove it.
 const MAX_TRIES: u32 = 8;
 
-/// A directory that only this user may enter. Dropping it removes the directory.
+/// A directory that only this user can enter. Dropping this value removes it.
 #[derive(Debug)]
 pub(super) struct ScratchDir {
     path: PathBuf,
-    /// The lock, held until the directory is removed.
+    /// The lock on the directory, held until the directory is removed.
     _lock: File,
 }
 
 impl ScratchDir {
-    /// Makes a directory. INV-494: each keeper makes one, for one program. Leftovers of killed keepers are
-    /// removed first.
+    /// Makes a directory, after removing those of killed keepers. INV-494: each keeper makes one, for one
+    /// program.
     ///
     /// # Errors
     ///
@@ -61,12 +61,13 @@ impl ScratchDir {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Makes and locks a directory; `None` = another keeper removed it as a leftover before the lock.
+    /// Makes and locks a directory. `None`: another keeper took it for a left one and removed it before it
+    /// was locked.
     fn try_make(place: &Path) -> io::Result<Option<Self>> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let own = rustix::process::getpid().as_raw_nonzero();
         let path = place.join(format!("{PREFIX}{own}-{}", now.as_nanos()));
-        // The directory must be new: the maker of an existing one could read the program's files.
+        // Fails if the directory exists: whoever made it could read the program's files.
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         let lock = match File::open(&path) {
             Ok(lock) => lock,
@@ -83,8 +84,8 @@ impl ScratchDir {
         Ok(Some(made))
     }
 
-    /// Grants the directory to a program, and sets the command's variables to it, for example `HOME`. The
-    /// operator's settings in `env` stay.
+    /// Grants the directory to a program, and sets variables of its command to it, for example `HOME`.
+    /// Variables that the operator set stay.
     pub(super) fn grant_to(&self, program: &mut Program, command: &mut Command) {
         program.write.insert(self.path.clone());
         let mut path = OsString::new();
@@ -109,49 +110,50 @@ impl ScratchDir {
 impl Drop for ScratchDir {
     fn drop(&mut self) {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        // The removal is recursive, so the limit of descriptors bounds the depth of its recursion.
+        // The removal calls itself for each level of directories, so the limit of descriptors bounds its
+        // depth.
         let most = getrlimit(Resource::Nofile).maximum;
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(LEVELS), maximum: most });
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// INV-563: removes leftovers of killed keepers. Links, directories of other users, and directories that a
-/// keeper or another process still uses are left alone. A directory that cannot be removed stays.
+/// INV-563: removes the directories of killed keepers. Links, directories of other users, and directories
+/// that a keeper or another process still uses are not touched. A directory that cannot be removed stays.
 fn remove_left(place: &Path) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let named = entries.filter(|entry| keeper_of(&entry.file_name()).is_some_and(is_gone));
     for path in named.map(|entry| entry.path()).filter(|path| is_own(path)).take(MAX_REMOVED) {
         let Ok(lock) = File::open(&path) else { continue };
         if lock.try_lock().is_ok() && !is_used(&path) {
-            // The removal follows no links.
+            // Removing does not follow links.
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// The process id of the keeper that made a directory of this name.
+/// The process id of the keeper that made a directory with this name.
 fn keeper_of(name: &OsStr) -> Option<u32> {
     let (keeper, time) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let digits = !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
     keeper.parse().ok().filter(|_| digits)
 }
 
-/// Whether the process no longer exists. An older belljar does not lock its directories, so the lock alone
-/// does not suffice.
+/// Whether a process is gone. The lock alone would not tell, because an older belljar did not lock its
+/// directories.
 fn is_gone(process: u32) -> bool {
     !Path::new(&format!("/proc/{process}")).exists() && Path::new("/proc/self").exists()
 }
 
-/// Whether the path is a directory, not a link, that this user made with mode 700.
+/// Whether the path is a directory, not a link, that belongs to this user and has mode 700.
 fn is_own(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path)
         .is_ok_and(|found| found.is_dir() && found.uid() == own && found.mode() & 0o777 == 0o700)
 }
 
-/// Whether a process works in the directory or has a file of it open: a process that the program started may
-/// outlive the keeper.
+/// Whether a process works in the directory or has a file of it open: a process of the program may outlive
+/// the keeper.
 fn is_used(path: &Path) -> bool {
     let links = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
     let leads = |link: &Path| fs::read_link(link).is_ok_and(|to| to.starts_with(path));
@@ -172,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// No process has it: it is beyond the largest that Linux gives.
+    /// No process has this id: it is larger than the largest of Linux.
     const GONE: &str = "belljar-program-4194305-1";
 
     fn made(place: &Path, name: &str) -> PathBuf {
@@ -220,7 +222,7 @@ mod tests {
             assert!(path.join("home").exists(), "{}", path.display());
         }
         others.iter().for_each(|path| assert!(path.exists(), "{}", path.display()));
-        // In nobody's use any more.
+        // From here on nobody uses them.
         let worker = worker.as_mut().unwrap();
         drop((worker.stdin.take(), lock));
         worker.wait().unwrap();

@@ -1,4 +1,4 @@
-//! The broker's process: receives requests and serves them.
+//! The broker process: receives requests, and serves each in a thread of its own.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,56 +24,56 @@ use super::message::{
 use crate::program::{KnownProgram, Program};
 use crate::running::PROJECT_DIR;
 
-/// The most concurrent requests, each with a thread. Each of the concurrent agents runs at most one hook at a
+/// The most requests at one time, each in a thread. Each of the concurrent agents runs at most one hook at a
 /// time.
 const MAX_REQUESTS: usize = 256;
 
-/// The most concurrent programs of all agents, because each program needs several processes of the machine.
+/// The most programs of all agents at one time, because each uses several processes of the machine.
 const MAX_PROGRAMS: usize = 64;
 
-/// Most bytes of a component for [`BrokerRequest::Make`]. The vault's own limit is lower.
+/// The most bytes of a component for [`BrokerRequest::Make`]. The vault has a lower limit.
 const MAX_COMPONENT: u64 = 256 << 20;
 
-/// The longest time for writing an answer. Its socket buffers many answers, so a longer wait means a stuck
-/// peer.
+/// How long writing an answer may take. The socket buffers many answers, so a longer wait means that the
+/// peer is stuck.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time for a keeper to end its command's descendants.
+/// How long a keeper may take to end the descendants of its command.
 #[cfg(target_os = "linux")]
 const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// The future of a [`BrokerVault`]'s work.
+/// The future that makes a file from a component, for [`BrokerVault::make_derived`].
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
-/// The broker's store of files compiled from components, in a directory that the process behind the wall
+/// What the broker does with components, settings and programs; implemented by the program that runs the
+/// broker. Its store of files made from components is in a directory that the process in the OS sandbox
 /// neither reads nor writes.
 pub trait BrokerVault: Sync {
-    /// Opens the store; called once, before every other method. `None` = no file outlives the process.
+    /// Opens the store. Called once, before all other methods. `None`: files are not stored on disk.
     fn open_cache(&self, directory: Option<&Path>);
 
-    /// The stored bytes for the component with this digest, if genuine. The digest is unchecked text of the
-    /// requesting process.
+    /// The stored bytes for the component with this digest; `None`: there is none that this host wrote.
+    /// `digest` is text of the requesting process, not checked.
     fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>>;
 
-    /// Makes a file from a component, in a child process that ends when the future is dropped, and stores the
-    /// file under the component's digest.
+    /// Makes a file from a component, and stores it under the component's digest. The work is in a child
+    /// process, which ends when the future is dropped.
     fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a>;
 
-    /// The content of the settings file at this path, which the process named before raising its wall; `None`
-    /// = missing. The error is the reason to ignore the file. Default: ignored.
+    /// The content of the settings file at this path, which was named before the OS sandbox was in force;
+    /// `None`: there is no such file. The error says why the file is ignored. Default: it is ignored.
     fn read_settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
     }
 
-    /// The present digest of a program, or the reason for its absence. Default: no digest, so no program is
-    /// started.
+    /// The present digest of a program, or why it has none. Default: none, so that no program is started.
     fn identify_program(&self, _program: &Program) -> Result<String, String> {
         Err("no programs are started here".to_owned())
     }
 }
 
-/// The arguments with which this program becomes a keeper: [`super::keep_hook`] for a hook, followed by the
-/// command, and [`super::keep_program`] for a program, followed by the description.
+/// The arguments with which this program becomes a keeper. After them come a hook's command, for
+/// [`super::keep_hook`], or a program's description, for [`super::keep_program`].
 #[derive(Debug, Clone, Copy)]
 pub struct KeeperArguments<'a> {
     /// The arguments for a hook's keeper.
@@ -82,14 +82,15 @@ pub struct KeeperArguments<'a> {
     pub program: &'a [OsString],
 }
 
-/// Runs a broker: reads the list of programs from stdin, then serves requests on stdout until its parent
-/// process is gone. A program calls this function first in `main`.
+/// The whole life of a broker: reads the list of what it may start from stdin, then serves requests on the
+/// socket that is its stdout, until the process that started it is gone. A program calls this first in
+/// `main`.
 pub fn serve_broker(keepers: KeeperArguments<'_>, vault: &dyn BrokerVault) -> ExitCode {
     crate::process::inherit_nothing();
     crate::process::conceal_process();
     #[cfg(target_os = "linux")]
     {
-        // The broker adopts the descendants of a killed keeper.
+        // If a keeper is killed, the broker becomes the parent of the keeper's descendants.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     match read_duties() {
@@ -107,9 +108,8 @@ fn read_duties() -> io::Result<BrokerDuties> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Serves requests until no more can come, then ends this process. At that point no peer waits for an answer,
-/// so all running children are ended first; a request's descriptors may block a thread for ever, so no thread
-/// is joined.
+/// Serves requests until no more can come, then ends all running children and this process. By then nobody
+/// waits for an answer. Threads are not joined, because a request's descriptors may block one for ever.
 fn take_requests(
     duties: &BrokerDuties,
     keepers: KeeperArguments<'_>,
@@ -144,7 +144,7 @@ fn take_requests(
             // If no thread can be made, the socket is closed without an answer.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         };
-        // From here on, no hook can start.
+        // No hook can start after this line.
         *STARTING.lock().unwrap_or_else(PoisonError::into_inner) = false;
         #[cfg(target_os = "linux")]
         super::descendants::kill_all();
@@ -152,10 +152,10 @@ fn take_requests(
     })
 }
 
-/// Whether hooks may start. Locked during each start, so that ending all hooks misses none.
+/// Whether commands may still be started. Locked during each start, so that ending all of them misses none.
 static STARTING: Mutex<bool> = Mutex::new(true);
 
-/// Starts a hook, unless this process is ending.
+/// Starts a command, unless the broker is ending.
 fn start_command(command: &mut Command) -> io::Result<Child> {
     let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     match *starting {
@@ -164,18 +164,18 @@ fn start_command(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// The resources that a request may use.
+/// What the work on a request uses.
 #[derive(Clone, Copy)]
 struct BrokerServer<'a> {
     duties: &'a BrokerDuties,
     keepers: KeeperArguments<'a>,
     vault: &'a dyn BrokerVault,
-    /// The count of running programs.
+    /// The number of running programs.
     programs: &'a AtomicUsize,
 }
 
 impl BrokerServer<'_> {
-    /// Executes a request and returns the last answer.
+    /// Does what a request asks for, and returns the last answer.
     fn execute_request(
         &self,
         request: &BrokerRequest,
@@ -225,7 +225,8 @@ impl BrokerServer<'_> {
         }
     }
 
-    /// INV-320: a program runs exactly as a person reviewed it, or not at all.
+    /// Starts a program if its present digest is `digest`. INV-320: a program runs as a person has seen it,
+    /// or not at all.
     fn start_program(
         &self,
         number: usize,
@@ -244,7 +245,7 @@ impl BrokerServer<'_> {
     }
 }
 
-/// Runs a keeper with these streams, and waits for the exit.
+/// Starts a keeper with the request's streams, and waits until it has ended.
 fn run_keeper(
     mut command: Command,
     files: Vec<OwnedFd>,
@@ -252,18 +253,18 @@ fn run_keeper(
 ) -> io::Result<BrokerAnswer> {
     let mut files = files.into_iter();
     let mut next = || files.next().ok_or_else(|| io::Error::other("a descriptor is missing"));
-    // A separate process group, so that Ctrl-C on a terminal does not reach the keeper.
+    // A process group of its own, so that Ctrl-C in a terminal does not reach the keeper.
     command.stdin(next()?).stdout(next()?).stderr(next()?).process_group(0);
     let child = start_command(&mut command);
-    // The command holds the streams open, and the peer waits for their closing.
+    // Dropped, because the command holds the streams open, and the peer waits until they are closed.
     drop(command);
     let child = child?;
     send_answer(control, &BrokerAnswer::Started);
     Ok(BrokerAnswer::Ended(wait_keeper(child, control)?.into_raw()))
 }
 
-/// The keeper's command for a hook. The command line comes from the broker's own list, never from the
-/// request.
+/// The command that starts a hook's keeper. The hook's command line comes from the broker's list, never from
+/// the request.
 fn hook_command(
     number: usize,
     duties: &BrokerDuties,
@@ -272,7 +273,7 @@ fn hook_command(
     let hook = duties.hooks.get(number).ok_or("there is no such hook")?;
     let workspace = std::env::var_os(PROJECT_DIR).ok_or("there is no workspace")?;
     let mut command = Command::new(ITSELF);
-    // The hook inherits the broker's environment, which has four variables.
+    // The hook inherits the four environment variables of the broker.
     command.arg0("belljar-hook").args(keeper).arg(hook).current_dir(workspace);
     Ok(command)
 }
@@ -281,7 +282,8 @@ fn find_program(number: usize, duties: &BrokerDuties) -> Result<&KnownProgram, &
     duties.programs.get(number).ok_or("there is no such program")
 }
 
-/// The keeper's command for a program. Its environment is only the program's, without the broker's variables.
+/// The command that starts a program's keeper. It gets the program's environment variables and none of the
+/// broker's.
 fn program_command(known: &KnownProgram, keeper: &[OsString]) -> io::Result<Command> {
     let environment = known.environment.as_ref().map_err(|why| io::Error::other(why.clone()))?;
     let text = serde_json::to_string(&known.program)?;
@@ -291,7 +293,8 @@ fn program_command(known: &KnownProgram, keeper: &[OsString]) -> io::Result<Comm
     Ok(command)
 }
 
-/// Checks that the descriptor is a regular file, so that reading and writing cannot block on another process.
+/// Checks that a descriptor is a regular file, because reading or writing something else might wait for
+/// another process.
 fn regular_file(file: OwnedFd) -> io::Result<File> {
     let file = File::from(file);
     match file.metadata()?.is_file() {
@@ -305,7 +308,7 @@ fn write_file(mut into: File, bytes: &[u8]) -> io::Result<BrokerAnswer> {
     Ok(BrokerAnswer::Given(true))
 }
 
-/// Waits for the work. Drops the work if the requester disconnects.
+/// Awaits the making of a file. Gives up if the requester closes its end of the socket.
 fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let control = control.try_clone()?;
@@ -325,13 +328,13 @@ fn made_for(control: &UnixStream, making: Making<'_>) -> io::Result<Vec<u8>> {
 struct BrokerOrder {
     request: BrokerRequest,
     files: Vec<OwnedFd>,
-    /// The socket for answers; the other end is closed when no peer waits.
+    /// The socket for the answers. The peer closes its end when nobody waits for them any more.
     control: UnixStream,
 }
 
 impl BrokerOrder {
-    /// Parses a message; `None` = the message is not a request, or has no socket for answers, so its
-    /// descriptors are closed.
+    /// Parses a message. `None`: it is not a request with the right number of descriptors, or the last one is
+    /// not a socket for answers; all descriptors are closed then.
     fn from_received(received: ReceivedMessage) -> Option<Self> {
         let ReceivedMessage { text, mut files, cut } = received;
         let request: BrokerRequest = serde_json::from_slice(&text).ok()?;
@@ -343,8 +346,8 @@ impl BrokerOrder {
     }
 }
 
-/// Checks that the descriptor can be the socket for answers: a connected local stream, on which a write never
-/// blocks long, and whose closed end shows that no peer waits.
+/// Checks that a descriptor can be the socket for the answers: a connected local stream. A write to it never
+/// blocks for long, and its closed end shows that nobody waits.
 fn answer_socket(file: OwnedFd) -> Option<UnixStream> {
     use rustix::net::{AddressFamily, SocketType, sockopt};
     #[cfg(target_os = "linux")]
@@ -355,13 +358,13 @@ fn answer_socket(file: OwnedFd) -> Option<UnixStream> {
         return None;
     }
     let socket = UnixStream::from(file);
-    // An unconnected socket has no other end, or listens.
+    // A socket without a peer is not connected, or listens.
     socket.peer_addr().ok()?;
     socket.set_write_timeout(Some(ANSWER_WAIT)).ok()?;
     Some(socket)
 }
 
-/// One of a bounded count of slots, released when dropped.
+/// One of a limited number of running requests or programs; dropping it makes room for another.
 struct RunningSlot<'a>(&'a AtomicUsize);
 
 impl<'a> RunningSlot<'a> {
@@ -377,13 +380,14 @@ impl Drop for RunningSlot<'_> {
     }
 }
 
-/// Waits for a keeper to end. When no peer waits any more, the keeper is signalled to end its command.
+/// Waits until a keeper has ended. If nobody waits for the answers any more, tells the keeper to end its
+/// command.
 fn wait_keeper(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus> {
     let id = Pid::from_child(&child);
     if !matches!(ends_by_itself(id, control), Ok(true)) {
         let _ = kill_process(id, Signal::TERM);
         if !matches!(ends_soon(id), Ok(true)) {
-            // Both calls fail only if no process is left to kill.
+            // Both calls fail only if there is no process to kill.
             let _ = kill_process_group(id, Signal::KILL);
             let _ = child.kill();
         }
@@ -391,7 +395,7 @@ fn wait_keeper(mut child: Child, control: &UnixStream) -> io::Result<ExitStatus>
     child.wait()
 }
 
-/// Whether the child ended before the requester disconnected.
+/// Waits until the child has ended (true) or the requester has closed its end of the socket (false).
 #[cfg(target_os = "linux")]
 fn ends_by_itself(id: Pid, control: &UnixStream) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -410,7 +414,7 @@ fn ends_by_itself(id: Pid, control: &UnixStream) -> io::Result<bool> {
     }
 }
 
-/// Whether the signalled child ends within [`END_WAIT`].
+/// Waits up to [`END_WAIT`], and returns whether the child has ended.
 #[cfg(target_os = "linux")]
 fn ends_soon(id: Pid) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -430,7 +434,7 @@ fn ends_soon(_id: Pid) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Sends an answer. A failed write is ignored, because it means that no peer waits.
+/// Sends an answer. If writing fails, nobody waits for the answer.
 fn send_answer(control: &mut UnixStream, answer: &BrokerAnswer) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');
@@ -550,7 +554,7 @@ mod tests {
     fn an_answer_that_nobody_takes_is_given_up() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let mut ours = answer_socket(ours.into()).unwrap();
-        // What no reader makes room for: more than any socket holds.
+        // More than any socket buffers without a reader.
         for _ in 0..64 {
             send_answer(&mut ours, &BrokerAnswer::Refused("x".repeat(1 << 20)));
         }

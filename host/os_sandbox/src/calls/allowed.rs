@@ -1,12 +1,12 @@
-//! The allowed calls: those of wasmtime, tokio, SQLite, rustls and the C library, measured with `strace` over
-//! the whole program, and variants that another kernel or C library uses. Other calls fail with `ENOSYS`, as
-//! on a kernel without them.
+//! The system calls that a process may make. These are the calls of wasmtime, tokio, SQLite, rustls and the
+//! C library, as `strace` showed for the whole program, and variants that other kernels or C libraries use.
+//! All others fail with `ENOSYS`, as on a kernel that lacks them.
 
 use super::{Rules, new_condition, new_rule, to_argument, when_all};
 use seccompiler::SeccompCmpOp as Op;
 
-/// Calls allowed whatever the arguments. None has a key or another process's id as an argument; paths are
-/// checked by landlock, or only reveal whether a file exists.
+/// Calls that are allowed whatever their arguments are. None has a key, or the id of another process, as an
+/// argument. Landlock checks paths; where it does not, a call only shows whether a file exists.
 const PLAIN: &[i64] = &[
     // Open files.
     libc::SYS_close,
@@ -92,7 +92,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sched_yield,
     libc::SYS_set_robust_list,
     libc::SYS_set_tid_address,
-    // Signals to this process.
+    // Handling of signals to this process.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigpending,
     libc::SYS_rt_sigprocmask,
@@ -118,7 +118,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sysinfo,
     libc::SYS_times,
     libc::SYS_uname,
-    // Open sockets; the rule of `socket` limits their families.
+    // Open sockets. The rule for `socket` limits the kinds of sockets.
     libc::SYS_accept,
     libc::SYS_accept4,
     libc::SYS_bind,
@@ -135,7 +135,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// The older forms of these calls on some processors.
+/// Older forms of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const PLAIN_HERE: &[i64] = &[
     libc::SYS_access,
@@ -166,35 +166,35 @@ const PLAIN_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const PLAIN_HERE: &[i64] = &[];
 
-/// Calls of kernels newer than libc's list of numbers: `map_shadow_stack`, `futex_wake`, `futex_wait`,
-/// `futex_requeue`. The C library uses these if present.
+/// Calls of kernels that are newer than libc's list of numbers: `map_shadow_stack`, `futex_wake`,
+/// `futex_wait` and `futex_requeue`. The C library uses them if the kernel has them.
 const NEWER: &[i64] = &[453, 454, 455, 456];
 
-/// Calls whose first argument is a process or thread id, allowed only with 0, which means the caller.
+/// Calls whose first argument is the id of a process or thread. Allowed with 0 only, which means the caller.
 const OWN: &[i64] = &[libc::SYS_prlimit64, libc::SYS_sched_getaffinity, libc::SYS_getsid];
 
-/// Calls whose second argument is a process id, after the kind of the id.
+/// Calls whose second argument is the id of a process, and whose first says what kind of id it is.
 const OWN_BY_KIND: &[i64] = &[libc::SYS_getpriority, libc::SYS_setpriority];
 
-/// Calls whose argument is a clock of the system. Larger numbers mean clocks of devices or of other
-/// processes.
+/// Calls whose first argument is a clock, allowed for clocks of the system. Numbers above [`LAST_CLOCK`]
+/// mean clocks of devices or of other processes.
 const CLOCKS: &[i64] =
     &[libc::SYS_clock_getres, libc::SYS_clock_gettime, libc::SYS_clock_nanosleep];
 const LAST_CLOCK: u64 = 11;
 
-/// Families of sockets: IP, and netlink for the list of addresses by which name resolution sorts. A local
-/// socket could reach any listener on a path, which landlock (to version 7) does not check; the C library
-/// works without local sockets.
+/// The families of internet sockets that may be made. Local (Unix) sockets are not allowed, because they
+/// could reach any listener on a path, which landlock does not check up to version 7; the C library works
+/// without them.
 pub(super) const IP: &[i32] = &[libc::AF_INET, libc::AF_INET6];
 
-/// The protocols of IP: the type's default, TCP, UDP.
+/// The protocols of internet sockets: the default of the socket's type, TCP, UDP.
 pub(super) const PROTOCOLS: &[i32] = &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
 /// The bits of a socket's type that are not flags.
 pub(super) const TYPE: u64 = 0xf;
 
-/// Requests to a device: a terminal's settings and size, non-blocking mode, the number of readable bytes, and
-/// the written pages of a mapping.
+/// The allowed requests to a device, by number: settings and size of a terminal, non-blocking mode, the
+/// number of readable bytes, and which pages of a mapping were written.
 const REQUESTS: &[u64] = &[
     0x5401,
     0x5402,
@@ -215,8 +215,8 @@ const REQUESTS: &[u64] = &[
     0xc060_6610,
 ];
 
-/// Operations on a descriptor: duplication, flags, locks, a pipe's size, seals. Setting the receiver of
-/// signals and watching a directory are excluded.
+/// The allowed operations on a descriptor: duplication, flags, locks, the size of a pipe, seals. Left out
+/// are setting who gets signals, and watching a directory.
 const DESCRIPTORS: &[i32] = &[
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -236,8 +236,8 @@ const DESCRIPTORS: &[i32] = &[
     libc::F_GET_SEALS,
 ];
 
-/// Settings of a process for itself: names of threads and mappings, ending with its parent, fewer privileges.
-/// Dumpability is excluded: see [`allowed_rules`].
+/// The allowed settings of a process for itself: names of threads and mappings, ending with the parent,
+/// fewer privileges. Making the process dumpable is left out: see [`allowed_rules`].
 const SELF: &[i32] = &[
     libc::PR_SET_PDEATHSIG,
     libc::PR_GET_DUMPABLE,
@@ -250,7 +250,8 @@ const SELF: &[i32] = &[
     libc::PR_SET_VMA,
 ];
 
-/// Options of sockets, by level: buffers, timeouts, and keep-alive. Packet filters and routing are excluded.
+/// The allowed options of sockets, by level: buffers, timeouts and keep-alive. Packet filters and routing
+/// are left out.
 const OPTIONS: &[(i32, &[i32])] = &[
     (
         libc::SOL_SOCKET,
@@ -279,7 +280,7 @@ const OPTIONS: &[(i32, &[i32])] = &[
     (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
 ];
 
-/// Flags of `clone` for new namespaces, which are always refused.
+/// The flags of `clone` that make new namespaces, which are always refused.
 pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
@@ -288,12 +289,13 @@ pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
-/// Flags of `clone` for a thread that shares this process's memory; processes and namespaces are refused.
+/// The flags of `clone` that make a thread with the memory of this process. New processes and namespaces are
+/// refused.
 const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
 const NO_THREAD: i32 =
     NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
 
-/// The allowed calls, with their allowed arguments.
+/// The rules for all allowed calls and their arguments. `network`: whether the process may make sockets.
 pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
     let plain = PLAIN.iter().chain(PLAIN_HERE).chain(NEWER);
     let mut rules: Rules = plain.map(|call| (*call, Vec::new())).collect();
@@ -301,7 +303,7 @@ pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
         rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0)])?]);
     }
     for call in OWN_BY_KIND {
-        // `PRIO_PROCESS`, and 0 for the caller.
+        // The first 0 is `PRIO_PROCESS`, the second means the caller.
         rules.insert(*call, vec![when_all(&[(0, Op::Eq, 0), (1, Op::Eq, 0)])?]);
     }
     for call in CLOCKS {
@@ -314,7 +316,7 @@ pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
     rules.insert(libc::SYS_ioctl, among(1, &mut REQUESTS.iter().copied())?);
     rules.insert(libc::SYS_fcntl, among(1, &mut DESCRIPTORS.iter().map(|one| to_argument(*one)))?);
     let mut own = among(0, &mut SELF.iter().map(|one| to_argument(*one)))?;
-    // A process that is not dumpable must stay so.
+    // A process that hides its memory ([`crate::conceal_process`]) must not show it again.
     own.push(when_all(&[(0, Op::Eq, to_argument(libc::PR_SET_DUMPABLE)), (1, Op::Eq, 0)])?);
     rules.insert(libc::SYS_prctl, own);
     let (thread, no_thread) = (to_argument(THREAD), to_argument(NO_THREAD));
@@ -322,13 +324,13 @@ pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
         libc::SYS_clone,
         vec![new_rule(vec![new_condition(0, Op::MaskedEq(thread | no_thread), thread)?])?],
     );
-    // Only more restrictions: a filter without flags.
+    // Only a filter without flags may be added, which restricts the process further.
     rules.insert(libc::SYS_seccomp, vec![when_all(&[(0, Op::Eq, 1), (1, Op::Eq, 0)])?]);
     allow_sockets(&mut rules, network)?;
     Ok(rules)
 }
 
-/// Allows signals to this process itself.
+/// Allows signals to this process, and to no other.
 fn allow_signals(rules: &mut Rules) -> Result<(), String> {
     let own = u64::from(std::process::id());
     for call in [libc::SYS_kill, libc::SYS_tgkill] {
@@ -338,7 +340,8 @@ fn allow_signals(rules: &mut Rules) -> Result<(), String> {
 }
 
 fn allow_sockets(rules: &mut Rules, network: bool) -> Result<(), String> {
-    // Connected from the start, so neither end can be connected elsewhere.
+    // Pairs of local sockets are allowed: their ends are connected to each other and cannot be connected
+    // elsewhere.
     let stream = to_argument(libc::SOCK_STREAM);
     let local = (0, Op::Eq, to_argument(libc::AF_UNIX));
     rules.insert(libc::SYS_socketpair, vec![when_all(&[local, (1, Op::MaskedEq(TYPE), stream)])?]);

@@ -1,10 +1,11 @@
-//! The system calls of a confined program: the calls of a host, further calls that language runtimes need,
-//! and calls for processes if the program may have several. No local socket, no shared memory without a file,
-//! no change of permissions or times outside the program's directories.
+//! The system calls of a confined program: those of a host, more that language runtimes need, and calls for
+//! processes if the program may have several. Refused are local sockets, shared memory without a file, and
+//! changes of permissions or times by path.
 //!
-//! Landlock does not check changes of a file's permissions and times, so every such call with a path has no
-//! effect. Programs treat a refusal like a broken disk and stop (Git's objects, each file copied in Python),
-//! so the filter answers that the call succeeded: a file keeps the permissions with which it was made.
+//! Landlock does not check changes of a file's permissions and times, so calls that change them by path do
+//! nothing. Programs take a refusal for a broken disk and stop, for example Git with its objects, and Python
+//! with each file that it copies. So the filter answers that the call succeeded; the file keeps the
+//! permissions with which it was made.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -15,13 +16,13 @@ use super::{
     filter_program, match_always, new_condition, new_rule, to_argument, when_all,
 };
 
-/// Calls that are also allowed, whatever the arguments.
+/// Calls that are allowed in addition to a host's, whatever their arguments are.
 const BESIDES: &[i64] = &[
-    // Executing another program, which stays behind the same wall.
+    // Executing another program, which the same OS sandbox confines.
     libc::SYS_execve,
     libc::SYS_wait4,
     libc::SYS_waitid,
-    // Calls with paths, whose use landlock checks.
+    // Calls with paths, for which landlock checks the use.
     libc::SYS_chdir,
     libc::SYS_fchdir,
     libc::SYS_statfs,
@@ -54,36 +55,36 @@ const BESIDES: &[i64] = &[
     libc::SYS_sched_getscheduler,
 ];
 
-/// Further such calls of some processors.
+/// More of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const BESIDES_HERE: &[i64] = &[libc::SYS_alarm];
 #[cfg(not(target_arch = "x86_64"))]
 const BESIDES_HERE: &[i64] = &[];
 
-/// Calls that are allowed only to a program with several processes.
+/// Calls that only a program with several processes may make.
 const OF_PROCESSES: &[i64] =
     &[libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid];
 
-/// Further such calls of some processors.
+/// More of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
 const OF_PROCESSES_HERE: &[i64] = &[];
 
-/// Flags of `clone` that are refused: new namespaces, tracing, another parent.
+/// The flags of `clone` that are refused: new namespaces, tracing, another parent.
 const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PTRACE;
 
-/// INV-550: calls that would change a file's permissions by its path. Nothing is changed, and the answer is
+/// INV-550: calls that would change a file's permissions by its path. They change nothing and return
 /// success.
 const DONE: &[i64] = &[libc::SYS_fchmodat, libc::SYS_fchmodat2];
 
-/// Further such calls of some processors.
+/// More of these calls, which only some processors have.
 #[cfg(target_arch = "x86_64")]
 const DONE_HERE: &[i64] = &[libc::SYS_chmod];
 #[cfg(not(target_arch = "x86_64"))]
 const DONE_HERE: &[i64] = &[];
 
-/// Calls for extended attributes, answered as on a file system without such attributes.
+/// Calls for extended attributes. They fail as on a file system that has none.
 const ATTRIBUTES: &[i64] = &[
     libc::SYS_fgetxattr,
     libc::SYS_flistxattr,
@@ -99,7 +100,8 @@ const ATTRIBUTES: &[i64] = &[
     libc::SYS_setxattr,
 ];
 
-/// One filter for each kind of answer, as for a host; a call that would kill a host is only refused here.
+/// One filter for each way to answer, as for a host. A call for which a host would be killed only fails
+/// here.
 pub(super) fn program_filters(
     network: bool,
     processes: bool,
@@ -122,7 +124,7 @@ pub(super) fn program_filters(
     ])
 }
 
-/// The calls that do nothing and are answered with success.
+/// Rules for the calls that do nothing and return success.
 fn done_rules() -> Result<Rules, String> {
     let mut rules = match_always(DONE.iter().chain(DONE_HERE).copied());
     let by_path = SeccompCondition::new(1, Len::Qword, Op::Ne, 0).map_err(error_text)?;
@@ -133,16 +135,17 @@ fn done_rules() -> Result<Rules, String> {
 fn program_rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
     let mut rules = allowed::allowed_rules(network)?;
     rules.extend(match_always(BESIDES.iter().chain(BESIDES_HERE).copied()));
-    // A file without a name is uncounted memory, and could hold an unlisted program.
+    // A file without a name would be memory that no limit counts, and could contain a program that is not in
+    // the operator's list.
     rules.remove(&libc::SYS_memfd_create);
     let shared = to_argument(libc::MAP_SHARED);
     let nameless = to_argument(libc::MAP_ANONYMOUS);
-    // Memory that grows like a stack is not counted as data.
+    // Memory that grows like a stack does not count as data, so it is refused.
     let fixed = new_condition(3, Op::MaskedEq(to_argument(libc::MAP_GROWSDOWN)), 0)?;
     let private = new_rule(vec![new_condition(3, Op::MaskedEq(shared), 0)?, fixed.clone()])?;
     let of_a_file = new_rule(vec![new_condition(3, Op::MaskedEq(nameless), 0)?, fixed])?;
     rules.insert(libc::SYS_mmap, vec![private, of_a_file]);
-    // The times of an open file may change; those of a path may not.
+    // The times of an open file may be changed, those of a path may not.
     let open = SeccompCondition::new(1, Len::Qword, Op::Eq, 0).map_err(error_text)?;
     rules.insert(libc::SYS_utimensat, vec![new_rule(vec![open])?]);
     if processes {

@@ -4,27 +4,27 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::Program;
 
-/// Descriptors of one process.
+/// The most open descriptors of one process.
 const FILES: u64 = 1_024;
 
-/// Bytes of one written file, because an endless log must not fill the disk at once.
+/// The most bytes of a file that the program writes, because an endless log must not fill the disk at once.
 const FILE: u64 = 1 << 30;
 
-/// Bytes of a stack, which is not counted as data.
+/// The most bytes of a stack, which does not count as data.
 const STACK: u64 = 64 << 20;
 
-/// A lower priority than the host's, so that a program does not slow the host.
+/// How much the program's priority is lowered (`nice`), so that it does not slow the host.
 const NICE: i32 = 5;
 
-/// Threads of all processes of a program. The kernel counts threads by user, not by program, so the keeper
-/// counts them.
+/// The most threads of all processes of a program. The kernel counts the threads of a user, not of a
+/// program, so the keeper counts these.
 pub(crate) const MAX_THREADS: usize = 512;
 
-/// Lowers the limits of this process, which the program inherits, and makes this process end together with
-/// its keeper.
+/// Lowers the limits of this process, which the program inherits, and makes this process end when its keeper
+/// ends.
 pub(super) fn lower_limits(program: &Program) -> Result<(), String> {
     let limits = [
-        // Private writable memory; unwritten address space does not count.
+        // Private writable memory; address space that was not written does not count.
         (Resource::Data, program.memory),
         (Resource::Stack, STACK),
         (Resource::Nofile, FILES),

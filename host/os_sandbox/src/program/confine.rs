@@ -1,22 +1,22 @@
-//! The wall of a program, raised before the program's first instruction.
+//! Confines a program, before its first instruction.
 
 use std::path::Path;
 
 use super::Program;
 use crate::wall::{AllowedAccess, SYSTEM, Wall, other_threads};
 
-/// The oldest version of landlock that prevents truncating an outside file by its path.
+/// The oldest version of landlock that prevents truncating a file outside by its path.
 const LEAST_LANDLOCK: u32 = 3;
 
-/// The version that restricts signals to processes behind the wall. On an older kernel a program can only
-/// signal itself.
+/// The version of landlock that lets a program signal processes in its own OS sandbox only. On an older
+/// kernel a program may signal itself only.
 const SCOPES_SIGNALS: u32 = 6;
 
-/// The directories of the system's programs and their libraries, without [`KEPT_OUT`].
+/// The directories of the system's programs and libraries, of which [`KEPT_OUT`] is left out.
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
-/// Settings, states and keys of services inside readable directories: of software built on this machine, and
-/// of TLS libraries with unusual paths.
+/// Directories inside of readable ones that contain settings, data and keys of services: of software that
+/// was built on this machine, and of TLS libraries in unusual places.
 const KEPT_OUT: &[&str] = &[
     "/usr/etc",
     "/usr/lib/ssl/private",
@@ -30,8 +30,8 @@ const KEPT_OUT: &[&str] = &[
     "/usr/share/ssl/private",
 ];
 
-/// Files of the machine that language runtimes read: none about other processes, and only public files of
-/// `/etc`.
+/// Files about the machine that language runtimes read. None is about other processes, and those of `/etc`
+/// are public.
 const MACHINE: &[&str] = &[
     "/dev/zero",
     "/etc/gitconfig",
@@ -48,11 +48,11 @@ const MACHINE: &[&str] = &[
     "/proc/version",
 ];
 
-/// Confines this process to the program's grants.
+/// Confines this process to what the operator granted the program.
 ///
 /// # Errors
 ///
-/// A part of the confinement is missing. The program must not be started then.
+/// A part of the OS sandbox cannot be put in force. The program must not be started then.
 pub(super) fn confine_to_grants(program: &Program) -> Result<(), String> {
     match other_threads()? {
         0 => {}
@@ -74,7 +74,7 @@ pub(super) fn confine_to_grants(program: &Program) -> Result<(), String> {
         .map_err(|why| no_sandbox("seccomp", why))
 }
 
-/// The wall around the system's files, the same for every program.
+/// The OS sandbox around the files of the system, which is the same for every program.
 fn system_wall() -> Wall {
     let mut wall = Wall::default();
     for path in SYSTEM.iter().chain(MACHINE) {
@@ -91,14 +91,14 @@ fn system_wall() -> Wall {
     wall
 }
 
-/// The wall of a program: the system's files and the operator's grants. Grants come last, so that a granted
-/// directory is let through even if the system's part excludes it.
+/// The OS sandbox of a program: the files of the system, and the operator's grants. Grants come last, so
+/// that a granted directory is allowed even if the system's part leaves it out.
 fn program_wall(program: &Program) -> Result<Wall, String> {
     let mut wall = Wall::default();
     for (path, allowed) in system_wall().let_through() {
         wall.allow_path(&path, allowed);
     }
-    // No terminal, because a program must not prompt the person.
+    // Not the terminal, because a program must not prompt the person.
     wall.allow_path(Path::new("/dev/null"), AllowedAccess::Device);
     wall.allow_path(&program.path, AllowedAccess::Run);
     let given = program.read.iter().map(|path| (path, AllowedAccess::Run));

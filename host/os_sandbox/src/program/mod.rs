@@ -1,14 +1,14 @@
-//! Programs with a protocol on their standard streams: the operator's files, started by the broker, each
-//! confined by belljar before the process executes the program.
+//! Programs that belljar talks to on their standard streams, for example MCP servers. They are files of the
+//! operator, started by the broker, and confined before they run.
 //!
 //! ```text
 //! broker ──> keeper, which ends all that is below it ──> this program: bounds, the wall, no privilege
 //!                                                           └─ becomes the program
 //! ```
 //!
-//! A program can reach the granted directories, the system's programs and libraries, and nothing else of the
-//! file system. The environment is the granted one, the descriptors are the three streams, and a network
-//! exists only if granted. If the kernel cannot confine a program, the program is not started.
+//! A program can reach the granted directories, the system's programs and libraries, and no other files. Its
+//! environment variables are the granted ones, its descriptors are the three streams, and it has a network
+//! only if that is granted. If the kernel cannot confine a program, it is not started.
 
 #[cfg(target_os = "linux")]
 mod bounds;
@@ -26,42 +26,43 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 pub(crate) use self::bounds::MAX_THREADS;
 
-/// A program with its grants.
+/// A program that the operator configured, with its grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// The name, for messages, for example `work`.
+    /// The name for messages, for example `work`.
     pub name: String,
     /// The absolute path of the file, for example `/usr/bin/npx`.
     pub path: PathBuf,
-    /// Its arguments.
+    /// The arguments, without the program's name.
     pub args: Vec<String>,
-    /// Files and directories among the grants that are never executed, by the operator's setting.
+    /// Files and directories that the operator declared to be data, never executed by the program. They are
+    /// not part of the program's digest.
     #[serde(default)]
     pub data: BTreeSet<PathBuf>,
-    /// Readable directories, whose programs may be executed.
+    /// Directories that may be read, and whose programs may be executed.
     pub read: BTreeSet<PathBuf>,
-    /// Readable and writable directories.
+    /// Directories that may be read and written.
     pub write: BTreeSet<PathBuf>,
     /// Whether the program may use the network, with any address.
     pub network: bool,
-    /// Bytes of private memory for each process.
+    /// The most bytes of private memory of each process.
     pub memory: u64,
-    /// Processes beside the first.
+    /// The most processes beside the first.
     pub processes: u32,
 }
 
-/// The variables of a program's environment. `Debug` hides their values.
+/// The environment variables of a program. `Debug` does not show their values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramEnvironment(pub BTreeMap<String, String>);
 
-/// A program in the broker's list, with its environment, or the reason why the program cannot start.
+/// A program in the broker's list, with its environment variables, or why it cannot start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownProgram {
     /// The program.
     pub program: Program,
-    /// Its environment.
+    /// The environment variables, or the reason why the program cannot start.
     pub environment: Result<ProgramEnvironment, String>,
 }
 
@@ -71,11 +72,12 @@ impl std::fmt::Debug for ProgramEnvironment {
     }
 }
 
-/// The exit code of a program that could not be started. Stderr has the reason.
+/// The exit code of a program that could not be started; stderr says why.
 const NOT_STARTED: u8 = 126;
 
-/// Confines this process and executes the program of the keeper's description `text`. The limits and the wall
-/// are in force before the program's first instruction; if either fails, the program does not start.
+/// Confines this process, and then executes the program that `text`, which the keeper wrote, describes. The
+/// limits and the OS sandbox are in force before the program's first instruction; if either fails, the
+/// program does not start.
 pub fn become_program(text: &OsStr) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {
@@ -86,7 +88,7 @@ pub fn become_program(text: &OsStr) -> ExitCode {
     ExitCode::from(NOT_STARTED)
 }
 
-/// Executes the program; returns only on failure, with the reason.
+/// Executes the program. Returns only if that fails, with the reason.
 #[cfg(target_os = "linux")]
 fn exec_program(program: &Program) -> String {
     use std::os::unix::process::CommandExt as _;

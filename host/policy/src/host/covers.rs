@@ -1,10 +1,10 @@
-//! Compares rules: whether a rule allows everything that a second rule allows.
+//! Compares two rules for network hosts: whether one allows everything that the other allows.
 
 use super::{HostPattern, HostRule, Port, is_below};
 
 impl HostRule {
-    /// Whether this rule matches every target that `other` matches. May return false for a complicated case
-    /// in which it does; never returns true if it does not.
+    /// Whether this rule matches every target that `other` matches. In complicated cases it may return false
+    /// although it does; it never returns true if it does not.
     pub fn covers_rule(&self, other: &Self) -> bool {
         let schemes = self.scheme.is_none() || self.scheme == other.scheme;
         let ports = match (self.port, other.port) {

@@ -1,4 +1,4 @@
-//! Notes about requests that an intersection denied, for a person and for `belljar grant`.
+//! Notes about what a definition asked for and did not get, for a person and for `belljar grant`.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DecisionSource, HostRule, MountAsk, ShownText, ToolName};
 
-/// A note about a denied request. Every narrowing has such a note.
+/// A note about a right that was asked for and not granted. Each such right has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NarrowingNote {
-    /// The source that refused.
+    /// Who refused it.
     pub by: DecisionSource,
-    /// The request, as a person reads it.
+    /// The right, for a person to read, for example "tool `shell`".
     pub what: String,
-    /// The request in a form by which a program can grant it.
+    /// The right, for a program that grants it.
     pub wanted: WantedRight,
-    /// The reason, where the source alone does not explain the refusal.
+    /// The reason, if the source alone does not explain the refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// A right that a definition asks for by name.
+/// A right that a definition can ask for by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WantedRight {
-    /// A tool, by its name.
+    /// The right to call this tool.
     Tool(ToolName),
-    /// A mount, with this access.
+    /// A mount, with its access.
     Mount(MountAsk),
-    /// Hosts.
+    /// The network hosts of this rule.
     Host(HostRule),
 }
 
@@ -44,7 +44,7 @@ impl NarrowingNote {
         Self { by, what, wanted, why: None }
     }
 
-    /// A granted tool that cannot be offered to any agent, for this reason.
+    /// Makes a note about a granted tool that cannot be offered to any agent, for this reason.
     pub fn for_withheld_tool(tool: ToolName, why: String) -> Self {
         Self { why: Some(why), ..Self::new(DecisionSource::Host, WantedRight::Tool(tool)) }
     }
