@@ -1,7 +1,7 @@
 //! Restricts the system calls of a process, with seccomp.
 //!
 //! There is a list of allowed calls ([`allowed`]); every other call fails. Two further lists say how. A call
-//! that only an intruder makes ends the process. A call that a library may try and can do without fails with
+//! that only an intruder makes ends the process. A call a library may try and can do without fails with
 //! `EPERM`. All other calls fail with `ENOSYS`, as on a kernel that lacks them, because the C library then
 //! uses an older call.
 
@@ -57,7 +57,7 @@ const FATAL: &[i64] = &[
     libc::SYS_request_key,
 ];
 
-/// More of these calls, which only some processors have.
+/// More entries of [`FATAL`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const FATAL_HERE: &[i64] = &[
     libc::SYS_ioperm,
@@ -75,7 +75,7 @@ const REFUSED: &[i64] = &[
     // Executing a program: only the broker starts programs, from its fixed list.
     libc::SYS_execve,
     libc::SYS_execveat,
-    // Work that the kernel does in the background, where this filter does not apply.
+    // Work the kernel does in the background, where this filter does not apply.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
@@ -153,7 +153,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setxattr,
 ];
 
-/// More of these calls, which only some processors have.
+/// More entries of [`REFUSED`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[
     libc::SYS_chmod,
@@ -173,7 +173,7 @@ const X32: i64 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Restricts the system calls of this thread, and of all threads that it makes. `network`: whether the
+/// Restricts the system calls of the current thread, and of all threads it makes. `network`: whether the
 /// process may make sockets.
 pub(crate) fn confine_calls(network: bool) -> Result<(), String> {
     for program in filter_programs(network)? {
@@ -182,8 +182,8 @@ pub(crate) fn confine_calls(network: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Restricts the system calls of this process, before it executes a program. `processes`: the program may
-/// start others. `signals`: it may signal its descendants; otherwise only itself.
+/// Restricts the system calls of the current process, before it executes a program. `processes`: the program
+/// may start others. `signals`: it may signal its descendants; otherwise only itself.
 pub(crate) fn confine_program(network: bool, processes: bool, signals: bool) -> Result<(), String> {
     for filter in program::program_filters(network, processes, signals)? {
         seccompiler::apply_filter(&filter).map_err(|error| error.to_string())?;
@@ -221,12 +221,12 @@ fn match_always(calls: impl IntoIterator<Item = i64>) -> Rules {
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
-/// The numbers of these calls in all interfaces of the kernel.
+/// The numbers of the calls in all interfaces of the kernel.
 fn call_numbers(calls: &[i64]) -> Vec<i64> {
     [calls.to_vec(), x32_numbers(calls)].concat()
 }
 
-/// The numbers of these calls in the x32 interface. Empty on processors other than x86-64.
+/// The numbers of the calls in the x32 interface. Empty on processors other than x86-64.
 fn x32_numbers(calls: &[i64]) -> Vec<i64> {
     if cfg!(target_arch = "x86_64") {
         calls.iter().map(|call| call | X32).collect()

@@ -49,21 +49,21 @@ const KEY: &[u8] = b"PRIVATE KEY-----";
 /// A text that is in every certificate in text form.
 const CERTIFICATE: &[u8] = b"CERTIFICATE-----";
 
-/// The most bytes of one file that is checked; a bundle of all authorities has half a MiB.
+/// The most bytes of a file that is checked; a bundle of all authorities has half a MiB.
 const MAX_FILE: u64 = 8 << 20;
 
-/// The most bytes that are checked below one path.
+/// The most bytes checked below a path.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The most entries that are checked below one path; a large store of certificates has a thousand.
+/// The most entries checked below a path; a large store of certificates has a thousand.
 const MAX_ENTRIES: usize = 10_000;
 
 /// The deepest nesting of directories that is checked.
 const MAX_DEPTH: usize = 6;
 
-/// Returns the files and directories at this path that have no private key. A directory is returned as a
-/// whole if no file below it has a key. Links are not followed: the target has to be allowed by itself. A
-/// file beyond a limit, or one that cannot be read, is left out.
+/// Returns the files and directories at the path without private key. A directory is returned as a whole if
+/// no file below it has a key. Links are not followed: the target has to be allowed by itself. A file beyond
+/// a limit, or one that cannot be read, is left out.
 pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
     let mut look = KeySearch::default();
@@ -73,7 +73,7 @@ pub(crate) fn without_keys(place: &Path) -> Vec<PathBuf> {
     look.found
 }
 
-/// Returns what [`without_keys`] leaves out at this path: files with keys, and directories that could not be
+/// Returns what [`without_keys`] leaves out at the path: files with keys, and directories that could not be
 /// checked.
 pub(crate) fn key_paths(place: &Path) -> Vec<PathBuf> {
     let Ok(place) = place.canonicalize() else { return Vec::new() };
@@ -82,11 +82,11 @@ pub(crate) fn key_paths(place: &Path) -> Vec<PathBuf> {
     look.keys
 }
 
-/// A search for private keys below one path, with the limits that are left.
+/// A search for private keys below a path, with the limits left.
 struct KeySearch {
     entries: usize,
     bytes: u64,
-    /// The parts without keys, of directories that have a key somewhere.
+    /// The parts without keys, of directories with a key somewhere.
     found: Vec<PathBuf>,
     /// The files with keys, and the directories that could not be checked.
     keys: Vec<PathBuf>,
@@ -99,7 +99,7 @@ impl Default for KeySearch {
 }
 
 impl KeySearch {
-    /// Whether nothing at or below this path is a key. If not, the parts of a directory without keys are
+    /// Whether nothing at or below the path is a key. If not, the parts of a directory without keys are
     /// recorded.
     fn is_whole(&mut self, path: &Path, depth: usize) -> bool {
         let whole = match fs::symlink_metadata(path) {

@@ -1,4 +1,4 @@
-//! Restricts the files that a process can reach, with landlock.
+//! Restricts the files a process can reach, with landlock.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use landlock::{
 use crate::wall::AllowedAccess;
 
 /// The version of landlock that is asked for: the newest one that was tested. An older kernel enforces the
-/// part that it knows.
+/// part it knows.
 const WANTED: ABI = ABI::V7;
 
 /// Directories of `/proc` that stay open for good: a closed one may come back with another identity, which
 /// its rule would not match.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
-/// Restricts this thread, and all threads that it makes, to these paths. `network`: whether TCP connections
+/// Restricts the current thread, and all threads it makes, to the paths. `network`: whether TCP connections
 /// are allowed. Returns the version of landlock in force, and which parts an old kernel lacks.
 pub(crate) fn confine_files(
     paths: &BTreeMap<PathBuf, AllowedAccess>,

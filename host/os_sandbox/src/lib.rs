@@ -1,10 +1,10 @@
-//! The OS sandbox: limits that the operating system enforces on this process, even if a fault in the first
+//! The OS sandbox: limits the operating system enforces on the current process, even if a fault in the first
 //! sandbox (wasmtime) is exploited.
 //!
 //! The first sandbox is wasmtime, with a check of every operation. If a fault there lets a guest act as the
 //! host process, that process can still do little: on Linux, landlock confines its access to files, and
 //! seccomp restricts its system calls to those of a host of tools. Neither can be undone, and both apply to
-//! every thread that is made later.
+//! every thread made later.
 //!
 //! ```text
 //! Broker::start_broker ──> a process outside the wall, which starts only what it was told of at first
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Work that has to happen outside (compiling, the cache, the operator's hook commands and MCP servers,
-//! reading the settings again) is done by the [`Broker`], a process that is started before
-//! [`Wall::raise_wall`]. The broker knows six kinds of requests, which contain no names of programs or
-//! paths. An MCP server is a [`Program`] in an OS sandbox of its own.
+//! reading the settings again) is done by the [`Broker`], a process started before [`Wall::raise_wall`]. The
+//! broker knows six kinds of requests, which contain no names of programs or paths. An MCP server is a
+//! [`Program`] in an OS sandbox of its own.
 //!
 //! # What the wall cannot distinguish
 //!
@@ -25,7 +25,7 @@
 //!
 //! # Needs
 //!
-//! Linux: 5.13 for landlock, 6.12 for every right that is asked for. On an older kernel, or another system,
+//! Linux: 5.13 for landlock, 6.12 for every right asked for. On an older kernel, or another system,
 //! [`Wall::raise_wall`] does what is possible and lists what is missing.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

@@ -1,8 +1,8 @@
-//! Prepares a process: system calls without a safe interface, and hiding the memory of this process from
-//! others of the same user.
+//! Prepares a process: system calls without a safe interface, and hiding the memory of the current process
+//! from others of the same user.
 
-/// Marks all descriptors except the standard streams, so that they are closed when this process starts
-/// another program. The program then does not inherit files of the operator's shell.
+/// Marks all descriptors except the standard streams, so that they are closed when the current process
+/// starts another program. The program then does not inherit files of the operator's shell.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface marks descriptors that nobody here has opened")]
 pub(crate) fn inherit_nothing() {
@@ -18,9 +18,9 @@ pub(crate) fn inherit_nothing() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn inherit_nothing() {}
 
-/// Drops all capabilities of this process for good, so that a program of `root` has no more rights than the
-/// owner of root's files. A process without capabilities is not changed. Call it when starting a program can
-/// no longer give rights.
+/// Drops all capabilities of the current process for good, so that a program of `root` has no more rights
+/// than the owner of root's files. A process without capabilities is not changed. Call it when starting a
+/// program can no longer give rights.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface that is compiled in sets capabilities")]
 pub(crate) fn drop_privileges() -> std::io::Result<()> {
@@ -28,18 +28,18 @@ pub(crate) fn drop_privileges() -> std::io::Result<()> {
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
     let none = [0_u32; 6];
-    // SAFETY: the header has a version and the id 0, which means this process. The array has as many words as
-    // this version reads. The call writes to neither.
+    // SAFETY: the header has a version and the id 0, which means the current process. The array has as many
+    // words as this version reads. The call writes to neither.
     match unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Hides the memory of this process, above all keys, from other processes of the same user: a crash writes
-/// no core file, no other process can read the memory or trace this one, and `/proc/PID/environ` is empty,
-/// although this process can still read its variables. Call it first in `main`, before any thread is made. A
-/// program that this process starts has to call it again.
+/// Hides the memory of the current process, above all keys, from other processes of the same user: a crash
+/// writes no core file, no other process can read the memory or trace this one, and `/proc/PID/environ` is
+/// empty, although the current process can still read its variables. Call it first in `main`, before any
+/// thread is made. A program the current process starts has to call it again.
 ///
 /// A process that may trace all others, for example one of `root`, can still read the memory.
 pub fn conceal_process() {
@@ -61,8 +61,8 @@ pub fn conceal_process() {
 #[cfg(target_os = "linux")]
 const LOADERS: [&str; 3] = ["LD_", "GLIBC_", "MALLOC_"];
 
-/// Copies the environment variables to memory of this process, and blanks the kernel's copy, which `/proc`
-/// shows.
+/// Copies the environment variables to memory of the current process, and blanks the kernel's copy, which
+/// `/proc` shows.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface reaches the memory that the kernel shows")]
 fn move_environment() {
@@ -90,9 +90,9 @@ fn move_environment() {
     if !matches!(threads, Ok(1)) {
         return;
     }
-    // SAFETY: this process has only this thread. The old strings are in the block that the kernel made for
-    // this process, which is writable and never freed. Strings that the environment still names, or that the
-    // loader may use, are not changed.
+    // SAFETY: the current process has only the current thread. The old strings are in the block the kernel
+    // made for the current process, which is writable and never freed. Strings the environment still names,
+    // or that the loader may use, are not changed.
     unsafe {
         let old = environment_strings();
         for (name, value) in std::env::vars_os() {

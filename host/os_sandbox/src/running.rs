@@ -1,4 +1,4 @@
-//! A child process with its three standard streams, started by this process or by the broker.
+//! A child process with its three standard streams, started by the current process or by the broker.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use crate::broker::message::{BrokerAnswer, FILES, MAX_ANSWER};
 /// The full path of the shell that runs hook commands.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// The variables of this process that a hook command gets. They contain no keys or other secrets.
+/// The variables of the current process that a hook command gets. They contain no keys or other secrets.
 pub(crate) const KEPT: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// The variable with the path of the workspace, which is also the command's working directory.
@@ -40,7 +40,7 @@ pub struct RunningChild {
     child: ChildHandle,
 }
 
-/// How the child is reached: as a child of this process, or through the broker.
+/// How the child is reached: as a child of the current process, or through the broker.
 #[derive(Debug)]
 enum ChildHandle {
     Here { child: tokio::process::Child, group: Option<Pid> },
@@ -71,8 +71,8 @@ struct ChildStreams {
 }
 
 impl RunningChild {
-    /// Starts a program as a child of this process. Needs a tokio runtime with I/O, as do all methods of this
-    /// type.
+    /// Starts a program as a child of the current process. Needs a tokio runtime with I/O, as do all methods
+    /// of this type.
     ///
     /// # Errors
     ///
@@ -80,8 +80,8 @@ impl RunningChild {
     pub fn start_here(mut command: Command) -> io::Result<Self> {
         let (streams, theirs) = open_streams()?;
         command.stdin(theirs.stdin).stdout(theirs.stdout).stderr(theirs.stderr).process_group(0);
-        // Dropping the command closes the child's ends of the pipes in this process; otherwise a stream
-        // would never end.
+        // Dropping the command closes the child's ends of the pipes in the current process; otherwise a
+        // stream would never end.
         let child = {
             let mut command = tokio::process::Command::from(command);
             command.kill_on_drop(true).spawn()?
@@ -90,7 +90,7 @@ impl RunningChild {
         Ok(Self::from_streams(streams, ChildHandle::Here { child, group }))
     }
 
-    /// Starts a hook command as a child of this process: in the shell and in the workspace, with few
+    /// Starts a hook command as a child of the current process: in the shell and in the workspace, with few
     /// environment variables.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ fn out_of_turn() -> io::Error {
     io::Error::other("the broker answers out of turn")
 }
 
-/// The command line of a hook that this process starts itself.
+/// The command line of a hook that the current process starts itself.
 fn hook_command(command: &str, workspace: &Path) -> Command {
     let environment = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut shell = Command::new(SHELL);
@@ -246,7 +246,7 @@ fn hook_command(command: &str, workspace: &Path) -> Command {
     shell
 }
 
-/// Makes three pipes; returns the ends for this process and the ends for the child.
+/// Makes three pipes; returns the ends for the current process and the ends for the child.
 fn open_streams() -> io::Result<(HostStreams, ChildStreams)> {
     let (stdin, to_child) = io::pipe()?;
     let (from_child, stdout) = io::pipe()?;

@@ -48,8 +48,8 @@ pub struct WallStatus {
     pub missing: Vec<String>,
 }
 
-/// The files that a process can reach in its OS sandbox, as they were when it was put in force. Can be
-/// serialized for another process, except for paths that are not UTF-8.
+/// The files a process can reach in its OS sandbox, as they were when it was put in force. Can be serialized
+/// for another process, except for paths that are not UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WallReach {
     read: Vec<ReachedFile>,
@@ -107,7 +107,7 @@ fn lies_in(path: &Path, places: &[ReachedFile]) -> bool {
     there.is_some_and(|there| places.iter().any(|place| holds(&there, place)))
 }
 
-/// Files of the system that the libraries of all programs read: shared libraries that are loaded late (name
+/// Files of the system that the libraries of all programs read: shared libraries loaded late (name
 /// services), locales, time zones, and settings of name resolution. None belongs to a person. Certificates
 /// are allowed by [`Wall::allow_certificates`].
 pub(crate) const SYSTEM: &[&str] = &[
@@ -134,7 +134,7 @@ pub(crate) const SYSTEM: &[&str] = &[
     "/usr/share",
     "/dev/random",
     "/dev/urandom",
-    // To find the number of processors that this process may use.
+    // To find the number of processors that the current process may use.
     "/proc/self/cgroup",
     "/proc/self/mountinfo",
     "/proc/cpuinfo",
@@ -153,8 +153,8 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/tty"];
 const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 impl Wall {
-    /// Also allows all files that the libraries of a program with a network need, and the network: TCP and
-    /// UDP to any address, because the network gate decides about addresses.
+    /// Also allows all files the libraries of a program with a network need, and the network: TCP and UDP to
+    /// any address, because the network gate decides about addresses.
     pub fn with_system(mut self) -> Self {
         for path in SYSTEM {
             self.allow_path(Path::new(path), AllowedAccess::Read);
@@ -221,14 +221,14 @@ impl Wall {
         self.kept_out.push(path.to_path_buf());
     }
 
-    /// Whether this path, with links followed, is a writable directory or inside one.
+    /// Whether the path, with links followed, is a writable directory or inside one.
     pub fn writes_around(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let written = self.paths.iter().filter(|(_, allowed)| **allowed == AllowedAccess::Write);
         written.filter_map(|(written, _)| written.canonicalize().ok()).any(|w| path.starts_with(w))
     }
 
-    /// The files that a process in this OS sandbox can ever reach, as they are now.
+    /// The files a process in the OS sandbox can ever reach, as they are now.
     pub fn present_reach(&self) -> WallReach {
         let mut reach = WallReach::default();
         for (path, allowed) in self.let_through() {
@@ -255,8 +255,8 @@ impl Wall {
         paths
     }
 
-    /// Puts the OS sandbox in force around this process, for good. A part that the kernel does not support is
-    /// left out and listed in the result.
+    /// Puts the OS sandbox in force around the current process, for good. A part the kernel does not support
+    /// is left out and listed in the result.
     ///
     /// The process must have one thread only, because other threads would stay outside. Otherwise nothing is
     /// done.
@@ -268,7 +268,7 @@ impl Wall {
         }
     }
 
-    /// Like [`Wall::raise_wall`], but for this thread and threads that it makes: for tests, because their
+    /// Like [`Wall::raise_wall`], but for the current thread and threads it makes: for tests, because their
     /// harness has other threads.
     #[doc(hidden)]
     pub fn raise_for_thread(&self) -> WallStatus {
@@ -337,7 +337,7 @@ fn allow_around(
     }
 }
 
-/// The number of threads of this process beside this one.
+/// The number of threads of the current process beside this one.
 #[cfg(target_os = "linux")]
 pub(crate) fn other_threads() -> Result<usize, String> {
     let threads = std::fs::read_dir("/proc/self/task");

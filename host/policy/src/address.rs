@@ -7,15 +7,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// operator lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
-    /// An address that the whole internet can reach.
+    /// An address the whole internet can reach.
     Public,
-    /// An address of this machine, for example 127.0.0.1.
+    /// An address of the local machine, for example 127.0.0.1.
     Loopback,
     /// An address for private use, by RFC 1918, RFC 6598 (shared) or RFC 4193 (unique local).
     Private,
     /// A link-local address. The metadata services of clouds have such addresses.
     LinkLocal,
-    /// An IPv6 address that contains an IPv4 address: mapped, compatible, NAT64, 6to4 or Teredo.
+    /// An IPv6 address with an IPv4 address: mapped, compatible, NAT64, 6to4 or Teredo.
     EmbeddedIpv4,
     /// Any other special address: unspecified, broadcast, multicast, documentation, benchmarking, reserved.
     Reserved,
@@ -34,8 +34,8 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Finds the kind of an address, by IANA's registries of special addresses for IPv4 and IPv6. An address
-/// that is not known to be public does not count as public.
+/// Finds the kind of an address, by IANA's registries of special addresses for IPv4 and IPv6. An address not
+/// known to be public does not count as public.
 pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),

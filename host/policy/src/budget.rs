@@ -1,13 +1,14 @@
-//! Budgets: counters with limits, shared by reference along a tree.
+//! Budgets: counters with limits, in a tree.
 //!
-//! The levels are tenant > session > team > subagent > call. A child's usage is billed to every budget above,
-//! so spawning cannot reset a limit, and an exhausted budget stops everything below. For example, a session
-//! limited to 1,000 tokens stops both of its subagents once they have used 1,000 tokens together.
+//! The levels of the tree are tenant, session, team, subagent and call. What a child uses is also billed to
+//! every budget above it. So starting more subagents does not reset a limit, and a budget used up stops
+//! everything below it. For example, if a session may use 1,000 tokens, both of its subagents stop when they
+//! have used 1,000 together.
 //!
-//! There are three ways to use a budget. [`Budget::reserve`] is for usage that can be refused beforehand
-//! (memory, bytes, steps): it adds nothing unless the amount fits at every level. [`Budget::bill`] is for
-//! past usage (fuel, tokens): it always adds the amount, and returns an error if a limit is exceeded.
-//! [`Budget::hold_amount`] keeps room for running work whose usage is billed later.
+//! There are three ways to use a budget. [`Budget::reserve`] is for use that can still be refused (memory,
+//! bytes, steps): nothing is added unless the amount fits at every level. [`Budget::bill`] is for use that
+//! has already happened (fuel, tokens): the amount is always added, and exceeding a limit is reported.
+//! [`Budget::hold_amount`] keeps an amount free for work that runs now and is billed later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,24 +19,24 @@ use serde::{Deserialize, Serialize};
 use crate::Limits;
 use crate::cancel::{BudgetWaiters, CancellationWait};
 
-/// A counted quantity.
+/// What a budget counts.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Meter {
-    /// Steps.
+    /// Answers of the model with the calls in them.
     #[strum(to_string = "step")]
     Steps,
-    /// Input and output tokens.
+    /// Tokens of the input and the output of models.
     #[strum(to_string = "token")]
     Tokens,
-    /// Executed guest instructions, roughly.
+    /// Roughly, executed WebAssembly instructions.
     Fuel,
-    /// Bytes of linear memory and tables, in use at present.
+    /// Bytes of linear memory and tables that are in use.
     Memory,
-    /// Bytes that tool calls returned.
+    /// Bytes that calls of tools returned.
     Output,
     /// Bytes read from mounts.
     Read,
@@ -47,7 +48,7 @@ pub enum Meter {
     Ingress,
 }
 
-/// All meters, in the order of their index.
+/// All meters, in the order of [`Meter`].
 pub const METERS: [Meter; 9] = [
     Meter::Steps,
     Meter::Tokens,
@@ -60,7 +61,7 @@ pub const METERS: [Meter; 9] = [
     Meter::Ingress,
 ];
 
-/// The level of a budget in the tree.
+/// The level of a budget in the tree, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -71,31 +72,31 @@ pub enum BudgetLevel {
     Session,
     /// All stages of one team run.
     Team,
-    /// One agent: the run's own agent, or one of its subagents. Displayed as `agent`.
+    /// One agent: that of the run itself, or a subagent. Written as `agent`.
     #[strum(to_string = "agent")]
     Subagent,
     /// One tool call.
     Call,
 }
 
-/// The limit of each meter; the default has no limits.
+/// The limit of each meter. The default has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetCaps([u64; METERS.len()]);
 
-/// An exceeded limit.
+/// A limit exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("the {meter} budget of the {level} is used up ({limit})")]
 pub struct ExhaustedLimit {
-    /// The meter.
+    /// What is counted.
     pub meter: Meter,
-    /// The level of the budget.
+    /// At which level of the tree.
     pub level: BudgetLevel,
     /// The limit.
     pub limit: u64,
 }
 
-/// Room kept in a budget and its ancestors for running work, released when dropped. Only other holds count it
-/// as used.
+/// An amount kept free, in a budget and all above it, for work that runs now. Dropping it frees the amount.
+/// It only counts against other holds, not as used.
 #[derive(Debug)]
 #[must_use = "the room is given back with it"]
 pub struct BudgetHold {
@@ -110,7 +111,7 @@ impl Drop for BudgetHold {
     }
 }
 
-/// A budget of the tree. Clones share the counters.
+/// A budget in the tree. Clones share the counters.
 #[derive(Clone)]
 pub struct Budget(Arc<BudgetNode>);
 
@@ -119,11 +120,11 @@ struct BudgetNode {
     level: BudgetLevel,
     caps: BudgetCaps,
     spent: [AtomicU64; METERS.len()],
-    /// Amounts kept by holds.
+    /// The amounts that holds keep free.
     held: [AtomicU64; METERS.len()],
     cancelled: AtomicBool,
     waiters: BudgetWaiters,
-    /// The next number of a wait; only the root's counter is used.
+    /// The number of the next wait. Only that of the root is used.
     waits: AtomicU64,
 }
 
@@ -144,7 +145,7 @@ impl Meter {
 }
 
 impl BudgetCaps {
-    /// No limits of its own: the ancestors' limits still apply.
+    /// No limits, except for those of the budgets above.
     pub fn unlimited() -> Self {
         Self([u64::MAX; METERS.len()])
     }
@@ -170,7 +171,7 @@ impl BudgetCaps {
             .with_cap(Meter::Output, limits.output_bytes)
     }
 
-    /// The same caps with one meter limited.
+    /// Returns the caps with another limit for one meter.
     #[must_use]
     pub fn with_cap(mut self, meter: Meter, limit: u64) -> Self {
         if let Some(slot) = self.0.get_mut(meter.meter_index()) {
@@ -179,26 +180,26 @@ impl BudgetCaps {
         self
     }
 
-    /// The limit of a meter; `u64::MAX` = unlimited.
+    /// The limit of a meter; `u64::MAX`: none.
     pub fn limit(&self, meter: Meter) -> u64 {
         self.0.get(meter.meter_index()).copied().unwrap_or(0)
     }
 }
 
 impl Budget {
-    /// A budget without a parent.
+    /// Makes a budget without a parent.
     pub fn new_root(level: BudgetLevel, caps: BudgetCaps) -> Self {
         Self::new(None, level, caps)
     }
 
-    /// A budget below this one, whose usage is also billed here.
+    /// Makes a budget below this one. What it uses is also billed to this one.
     #[must_use]
     pub fn new_child(&self, level: BudgetLevel, caps: BudgetCaps) -> Self {
         Self::new(Some(self.clone()), level, caps)
     }
 
-    /// Adds past usage to this budget and its ancestors. The amount is added even if the error reports an
-    /// exceeded limit.
+    /// Adds what was used to the budget and all above it. The amount is added even if that exceeds a limit,
+    /// which the error reports.
     pub fn bill(&self, meter: Meter, amount: u64) -> Result<(), ExhaustedLimit> {
         let mut over = None;
         for node in self.nodes_to_root() {
@@ -211,7 +212,7 @@ impl Budget {
         over.map_or(Ok(()), Err)
     }
 
-    /// Adds the amount to this budget and every ancestor; if any of them lacks room, no budget changes.
+    /// Adds an amount to the budget and all above it, if it fits in each; if not, adds nothing.
     pub fn reserve(&self, meter: Meter, amount: u64) -> Result<(), ExhaustedLimit> {
         for (depth, node) in self.nodes_to_root().enumerate() {
             if let Err(error) = node.spend_amount(meter, amount) {
@@ -222,13 +223,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Keeps room for new work in this budget and its ancestors: `likely`, or the free rest if that is less,
-    /// but at least `least`. The actual usage is billed afterwards.
+    /// Keeps an amount free for new work, in the budget and all above it: `likely`, or what is left if that
+    /// is less, but not less than `least`. The work is billed later for what it uses.
     ///
     /// # Errors
     ///
-    /// The first budget with less than `least` free beside the other holds. Nothing is kept then;
-    /// [`Budget::check_fits`] returns whether waiting for the other holds makes sense.
+    /// The first budget in which less than `least` is free beside the other holds; nothing is kept then.
+    /// [`Budget::check_fits`] says whether it would fit without them, so that waiting makes sense.
     pub fn hold_amount(
         &self,
         meter: Meter,
@@ -246,15 +247,15 @@ impl Budget {
             if let Some(node) = self.nodes_to_root().find(|node| without(node)) {
                 return Err(node.exhausted_limit(meter));
             }
-            // A concurrent hold left less, so the next round keeps the rest.
+            // Another thread kept an amount meanwhile, so try again with what is left.
         }
     }
 
-    /// Checks that the amount fits in this budget and its ancestors, ignoring holds.
+    /// Checks that an amount fits in the budget and all above it, as if there were no holds.
     ///
     /// # Errors
     ///
-    /// The first budget with less left.
+    /// The first budget in which less is left.
     pub fn check_fits(&self, meter: Meter, amount: u64) -> Result<(), ExhaustedLimit> {
         let full = |node: &&BudgetNode| {
             node.caps.limit(meter).saturating_sub(node.spent_amount(meter)) < amount
@@ -262,13 +263,13 @@ impl Budget {
         self.nodes_to_root().find(full).map_or(Ok(()), |node| Err(node.exhausted_limit(meter)))
     }
 
-    /// The amount neither used nor held: the minimum over this budget and its ancestors.
+    /// The amount that is neither used nor held: the least of the budget and all above it.
     pub fn free_amount(&self, meter: Meter) -> u64 {
         self.nodes_to_root().map(|node| node.free_amount(meter)).min().unwrap_or(0)
     }
 
-    /// Adds the amount to every ancestor; if any of them lacks room, no budget changes. This budget adds the
-    /// amount even past its own limit.
+    /// Adds an amount to all budgets above, if it fits in each; if not, adds nothing. To this budget it is
+    /// then added even beyond its limit.
     pub fn reserve_above(&self, meter: Meter, amount: u64) -> Result<(), ExhaustedLimit> {
         if let Some(above) = &self.0.parent {
             above.reserve(meter, amount)?;
@@ -277,29 +278,29 @@ impl Budget {
         Ok(())
     }
 
-    /// Subtracts a reserved amount, or one that was billed too high.
+    /// Subtracts an amount reserved and not used, or billed too much.
     pub fn refund(&self, meter: Meter, amount: u64) {
         self.nodes_to_root().for_each(|node| node.give_back(meter, amount));
     }
 
-    /// The unused amount: the minimum over this budget and its ancestors.
+    /// The amount not used yet: the least of the budget and all above it.
     pub fn remaining_amount(&self, meter: Meter) -> u64 {
         let left =
             |node: &BudgetNode| node.caps.limit(meter).saturating_sub(node.spent_amount(meter));
         self.nodes_to_root().map(left).min().unwrap_or(0)
     }
 
-    /// The amount used here and below.
+    /// The amount used in the budget, and below it.
     pub fn spent_amount(&self, meter: Meter) -> u64 {
         self.0.spent_amount(meter)
     }
 
-    /// The limit of this budget alone.
+    /// The limit of the budget itself.
     pub fn limit(&self, meter: Meter) -> u64 {
         self.0.caps.limit(meter)
     }
 
-    /// The first budget, from this one upwards, whose meter is used up.
+    /// The first budget whose limit is reached, from this one upwards.
     pub fn exhausted_limit(&self, meter: Meter) -> Option<ExhaustedLimit> {
         self.nodes_to_root().find_map(|node| {
             let limit = node.caps.limit(meter);
@@ -311,19 +312,19 @@ impl Budget {
         })
     }
 
-    /// Stops all work on this budget and below, permanently. Waiting tasks are woken.
+    /// Stops all work of the budget and below, for good. Wakes the tasks that wait for it.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         self.0.waiters.wake_all();
     }
 
-    /// Completes when this budget or an ancestor is cancelled. Needs no runtime: [`Budget::cancel`] wakes the
-    /// polling task.
+    /// Completes when this budget or one above it is cancelled. Needs no runtime, because [`Budget::cancel`]
+    /// wakes the task.
     pub fn wait_cancelled(&self) -> CancellationWait {
         CancellationWait::new(self.clone())
     }
 
-    /// Whether this budget or an ancestor was cancelled.
+    /// Whether the budget or one above it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.nodes_to_root().any(|node| node.cancelled.load(Ordering::SeqCst))
     }
@@ -342,12 +343,12 @@ impl Budget {
         }))
     }
 
-    /// The lists of waiting tasks, from this budget upwards.
+    /// The lists of waiting tasks of the budget and all above it.
     pub(crate) fn waiter_lists(&self) -> impl Iterator<Item = &BudgetWaiters> {
         self.nodes_to_root().map(|node| &node.waiters)
     }
 
-    /// A unique number for a wait in this tree.
+    /// A number for a wait that no other in the tree has.
     pub(crate) fn next_wait(&self) -> u64 {
         self.nodes_to_root().last().map_or(0, |root| root.waits.fetch_add(1, Ordering::Relaxed))
     }
@@ -371,8 +372,8 @@ impl fmt::Debug for Budget {
 
 impl BudgetNode {
     fn spent_cell(&self, meter: Meter) -> &AtomicU64 {
-        // The index comes from an exhaustive match, so it always fits; the first cell is only there
-        // to satisfy the type.
+        // The index comes from a match over all meters, so it always fits; the first cell only satisfies the
+        // type.
         self.spent.get(meter.meter_index()).unwrap_or(&self.spent[0])
     }
 
@@ -380,12 +381,12 @@ impl BudgetNode {
         self.spent_cell(meter).load(Ordering::Relaxed)
     }
 
-    /// Adds without a limit and without overflow; returns the previous value.
+    /// Adds without a limit and without overflow. Returns the value before.
     fn add_amount(&self, meter: Meter, amount: u64) -> u64 {
         self.update_spent(meter, |spent| Some(spent.saturating_add(amount))).unwrap_or(u64::MAX)
     }
 
-    /// Holds the amount if that much is free.
+    /// Keeps the amount if so much is free; returns whether it did.
     fn reserve_hold(&self, meter: Meter, amount: u64) -> bool {
         let left = self.caps.limit(meter).saturating_sub(self.spent_amount(meter));
         let fits = |held: u64| held.checked_add(amount).filter(|sum| *sum <= left);
@@ -403,7 +404,7 @@ impl BudgetNode {
     }
 
     fn held_cell(&self, meter: Meter) -> &AtomicU64 {
-        // As in `spent_cell`, the index always fits.
+        // The index always fits, as in `spent_cell`.
         self.held.get(meter.meter_index()).unwrap_or(&self.held[0])
     }
 
@@ -481,11 +482,11 @@ mod tests {
     #[test]
     fn what_is_under_way_is_not_given_to_another() {
         let (top, a, b) = tree(100, 80);
-        // More than is left is likely; it begins, since it may turn out to be less.
+        // More than what is left is likely. The work may start, because it may use less.
         let held = a.hold_amount(Meter::Fuel, 20, 90).unwrap();
         assert_eq!((a.free_amount(Meter::Fuel), b.free_amount(Meter::Fuel)), (0, 20));
         assert_eq!(b.hold_amount(Meter::Fuel, 21, 21).unwrap_err().level, BudgetLevel::Session);
-        // It would fit without the other, so it is worth to wait; nobody is halted by what is kept.
+        // It would fit without the other hold, so waiting makes sense; a hold stops nobody.
         b.check_fits(Meter::Fuel, 21).unwrap();
         assert!(
             top.exhausted_limit(Meter::Fuel).is_none() && a.exhausted_limit(Meter::Fuel).is_none()

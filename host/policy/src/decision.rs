@@ -1,4 +1,4 @@
-//! The words of a decision: who decided, the code that a guest may read, and the facts for the operator.
+//! The words of a decision: who decided, the code a guest may read, and the facts for the operator.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecisionSource {
-    /// The agent's own definition, which is a file.
+    /// The agent's own definition, a file.
     Definition,
     /// The tool's manifest, `tool.toml`.
     Manifest,
@@ -36,14 +36,14 @@ impl fmt::Display for DecisionSource {
     }
 }
 
-/// What the operator's settings say about calls of one tool.
+/// What the operator's settings say about calls of a tool.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum CallPermission {
-    /// Calls are refused. This is the value for a tool that the settings do not mention.
+    /// Calls are refused. This is the value for a tool the settings do not mention.
     Deny,
     /// The person at the root is asked before each call. If nobody can be asked, the call is refused.
     Ask,
@@ -67,7 +67,7 @@ pub enum DenyCode {
     SpecialFile,
     /// No rule allows the request's host, scheme or port.
     HostNotAllowed,
-    /// The name of the host resolves to an address that no rule allows.
+    /// The name of the host resolves to an address no rule allows.
     AddressNotAllowed,
     /// Requests of this form are refused whatever their target, for example because of a header.
     RequestNotAllowed,
@@ -82,7 +82,7 @@ pub enum DenyCode {
 }
 
 impl DenyCode {
-    /// The text that the guest and the model read. It contains no names and no advice.
+    /// The text the guest and the model read. It contains no names and no advice.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ToolNotAllowed => "tool not allowed",

@@ -1,9 +1,9 @@
-//! Explains why a tool or request is allowed or refused: the vote of each of the four sources.
+//! Explains why a tool or a request is allowed or refused: each of the four sources of rights has a vote.
 //!
-//! [`Rights::explain_decision`] makes the only [`DecisionExplanation`] of a tool's permission; a run's refusals, `belljar
-//! explain` and an agent's missing rights are all derived from it. For example, `shell` granted as `ask` and
-//! forbidden by the definition has the votes "definition: refuses" and "grants: asks", so the definition
-//! decides.
+//! [`Rights::explain_decision`] is the only place that makes a [`DecisionExplanation`] for calls of a tool.
+//! Refusals during a run, `belljar explain`, and the list of an agent's missing rights are made from it. For
+//! example, if the grants say `ask` for `shell` and the definition forbids it, the votes are "definition:
+//! refuses" and "grants: asks", so the definition decides.
 
 use std::fmt;
 
@@ -12,57 +12,58 @@ use crate::{
     MountAccess, MountAsk, PolicyDenial, RequestTarget, Rights, ShownText, ToolAsk,
 };
 
-/// A question about a tool.
+/// A question about what a tool may do for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RightsQuestion {
     /// May the tool be called at all?
     Call,
-    /// May the tool use this guest path, with this access?
+    /// May the tool use this guest path with this access?
     Path(String, MountAccess),
     /// May the tool send a request to this target?
     Url(RequestTarget),
 }
 
-/// The answer of one source.
+/// What a source of rights says to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceStance {
-    /// Yes.
+    /// The source allows it.
     Allows,
-    /// Yes, after a person's approval.
+    /// The source allows it after a person's approval.
     Asks,
-    /// No.
+    /// The source refuses it.
     Refuses,
-    /// Unstated, so no narrowing.
+    /// The source says nothing about it, and so does not narrow.
     Silent,
 }
 
-/// One source's answer with its reason.
+/// What one source of rights says, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceVote {
-    /// The source.
+    /// Who votes.
     pub source: DecisionSource,
-    /// The answer.
+    /// What the source says.
     pub stance: SourceStance,
-    /// The reason, in a few words.
+    /// The reason in a few words, for example "its `tools` do not name it".
     pub why: String,
 }
 
-/// The final answer, with all votes.
+/// The answer to a question, with the votes of all sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionExplanation {
     /// The final permission.
     pub permission: CallPermission,
-    /// The first source that refuses, or else the first that asks; `None` = all allow.
+    /// The first source that refuses; if none does, the first that asks; `None`: all allow.
     pub decided_by: Option<DecisionSource>,
-    /// All votes: definition, manifest, grants, parent, and belljar's own if it refuses.
+    /// The votes of the definition, the manifest, the grants and the parent, and of belljar itself if it
+    /// refuses.
     pub votes: Vec<SourceVote>,
 }
 
-/// Characters of a tool's name that are shown, because a model chose the name.
+/// The most characters of a tool's name shown, because a model may have invented the name.
 const MAX_SHOWN: usize = 64;
 
 impl DecisionExplanation {
-    /// Computes the final answer from the votes about calling a tool.
+    /// Finds the answer that these votes about calling a tool give.
     fn from_votes(votes: Vec<SourceVote>) -> Self {
         let by = |stance| votes.iter().find(|vote| vote.stance == stance);
         let (permission, decided_by) = match (by(SourceStance::Refuses), by(SourceStance::Asks)) {
@@ -73,7 +74,8 @@ impl DecisionExplanation {
         Self { permission, decided_by, votes }
     }
 
-    /// Adds a refusal by belljar, for this reason. An earlier refusal still decides.
+    /// Adds a refusal by belljar itself, for this reason. If a source refused already, that source still
+    /// decides.
     #[must_use]
     pub fn with_refusal(mut self, why: impl Into<String>) -> Self {
         self.votes.push(new_vote(DecisionSource::Host, SourceStance::Refuses, why));
@@ -84,7 +86,7 @@ impl DecisionExplanation {
         self
     }
 
-    /// The refusal of an unknown tool, by belljar itself.
+    /// The explanation for a tool that does not exist: belljar itself refuses.
     pub fn for_unknown_tool() -> Self {
         Self::from_votes(vec![new_vote(
             DecisionSource::Host,
@@ -93,7 +95,7 @@ impl DecisionExplanation {
         )])
     }
 
-    /// The reason of the deciding source; empty if all allow.
+    /// The reason of the source that decided; empty if all allow.
     pub fn deciding_reason(&self) -> &str {
         let decided = |vote: &&SourceVote| {
             Some(vote.source) == self.decided_by
@@ -102,7 +104,7 @@ impl DecisionExplanation {
         self.votes.iter().find(decided).map_or("", |vote| &vote.why)
     }
 
-    /// The refusal of a call; `tool` is the name that the model wrote.
+    /// Makes the refusal of a call. `tool` is the name as the model wrote it.
     pub fn to_denial(&self, tool: &str) -> PolicyDenial {
         let by = self.decided_by.unwrap_or(DecisionSource::Host);
         let facts =
@@ -111,7 +113,8 @@ impl DecisionExplanation {
     }
 }
 
-/// Whether a tool may be called at all, from each source's statement about its name.
+/// Decides whether a tool may be called at all, from what each source says about its name. `bar` is a
+/// further refusal, for example by belljar itself.
 pub(crate) fn decide_tool(
     tool: &str,
     asked: &AskedRights,
@@ -147,8 +150,9 @@ impl fmt::Display for SourceStance {
     }
 }
 
-/// Collects the vote of each source. The permission is that of [`Rights`]: the votes only explain it. A tool
-/// that the definition, the grants or the parent refuse to call has no files and no network either.
+/// Collects the votes of all sources about a question. The answer itself comes from [`Rights`]; the votes
+/// only explain it. A tool the definition, the grants or the parent do not let the agent call has no files
+/// and no network either.
 pub fn explain_tool(
     tool: &str,
     question: &RightsQuestion,
@@ -225,8 +229,9 @@ fn permission_vote(source: DecisionSource, permission: CallPermission) -> Source
     }
 }
 
-/// Collects the votes about one mount: a source's vote about another mount would not count. A path may be in
-/// several mounts; any of them suffices for a guest, so the widest mount counts.
+/// The votes about a path: all about the same mount, because votes about different mounts would not add up.
+/// If the path is in several mounts, the one with the most access counts, because a guest may use any of
+/// them.
 fn path_votes(
     path: &str,
     access: MountAccess,

@@ -26,8 +26,8 @@ use crate::{AddressClass, DecisionSource, DenyCode, PolicyDenial, ShownText, cla
 
 mod covers;
 
-/// The name, in lower case, of the header that marks a guest's request to this machine. The network gate
-/// adds it, and every belljar that listens refuses requests that have it.
+/// The name, in lower case, of the header that marks a guest's request to the local machine. The network
+/// gate adds it, and every belljar that listens refuses requests that have it.
 pub const GUEST_MARK: &str = "belljar-guest";
 
 /// The most bytes of a rule, because a DNS name has at most 253.
@@ -68,7 +68,7 @@ impl UrlScheme {
     }
 }
 
-/// The hosts that a rule matches.
+/// The hosts a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HostPattern {
     /// Every host whose address is public.
@@ -81,7 +81,7 @@ pub enum HostPattern {
     Net(IpNet),
 }
 
-/// The ports that a rule matches.
+/// The ports a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
     /// The default port of the scheme.
@@ -112,7 +112,7 @@ pub struct HostRuleError {
     why: &'static str,
 }
 
-/// The target of a request: those parts of its URL that the rules check.
+/// The target of a request: those parts of its URL the rules check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestTarget {
     scheme: UrlScheme,
@@ -120,7 +120,7 @@ pub struct RequestTarget {
     port: u16,
 }
 
-/// The host of a request: a name that is not resolved yet, or an address.
+/// The host of a request: a name not resolved yet, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
     /// A name in lower case and ASCII, without a final dot.
@@ -164,8 +164,8 @@ pub struct HostScope {
     lists: Vec<Arc<HostList>>,
 }
 
-/// A permit for a request to a target that all lists allow. Its name still has to be resolved, and each
-/// address has to pass [`UrlPermit::check_address`].
+/// A permit for a request to a target all lists allow. Its name still has to be resolved, and each address
+/// has to pass [`UrlPermit::check_address`].
 #[derive(Debug, Clone)]
 pub struct UrlPermit {
     target: RequestTarget,
@@ -198,7 +198,7 @@ impl HostRule {
         }
     }
 
-    /// Whether this rule opens an address that is not public, for a request to `target`.
+    /// Whether the rule opens an address that is not public, for a request to `target`.
     fn opens_address(&self, target: &RequestTarget, address: IpAddr) -> bool {
         let fits =
             self.scheme.is_none_or(|scheme| scheme == target.scheme) && self.matches_port(target);
@@ -252,7 +252,7 @@ impl RequestTarget {
         Self::from_url(&url)
     }
 
-    /// Checks a URL that is parsed already, as [`RequestTarget::parse`] does.
+    /// Checks a URL parsed already, as [`RequestTarget::parse`] does.
     pub fn from_url(url: &Url) -> Result<Self, TargetError> {
         let scheme = UrlScheme::parse(url.scheme()).ok_or(TargetError::Scheme)?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -332,8 +332,8 @@ impl HostScope {
         self.lists.iter().all(|list| list.rules.iter().any(|own| own.covers_rule(rule)))
     }
 
-    /// The rules that all lists allow, in order and without duplicates, to show them. A rule that another
-    /// list allows in part only is left out.
+    /// The rules all lists allow, in order and without duplicates, to show them. A rule that another list
+    /// allows in part only is left out.
     pub fn effective_rules(&self) -> Vec<&HostRule> {
         let mut rules: Vec<&HostRule> = Vec::new();
         for rule in self.lists.iter().flat_map(|list| &list.rules) {
@@ -349,7 +349,7 @@ impl HostScope {
         self.lists.iter().any(|list| list.rules.is_empty())
     }
 
-    /// Whether this scope has all lists of `other`, and so allows nothing that `other` refuses.
+    /// Whether the scope has all lists of `other`, and so allows nothing that `other` refuses.
     pub fn is_within(&self, other: &Self) -> bool {
         self.is_none() || other.lists.iter().all(|list| self.lists.contains(list))
     }
@@ -374,12 +374,12 @@ impl HostScope {
 }
 
 impl UrlPermit {
-    /// The target that is permitted.
+    /// The target permitted.
     pub fn target(&self) -> &RequestTarget {
         &self.target
     }
 
-    /// The second check: whether a connection to this address is allowed. The address is the target's own, or
+    /// The second check: whether a connection to the address is allowed. The address is the target's own, or
     /// one that its name resolved to.
     pub fn check_address(&self, ip: IpAddr) -> Result<AddressPermit, PolicyDenial> {
         if let TargetHost::Ip(own) = self.target.host

@@ -1,4 +1,4 @@
-//! The limits of one subagent. One table makes the struct, its defaults, the form in which files ask for
+//! The limits of a subagent. One table makes the struct, its defaults, the form in which files ask for
 //! limits, and the page of documentation.
 
 use serde::{Deserialize, Serialize};

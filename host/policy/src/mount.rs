@@ -10,7 +10,7 @@ use crate::ShownText;
 /// The path of the workspace in every guest, and the guest's current directory.
 pub const WORKSPACE: &str = "/workspace";
 
-/// The names that no guest can create, change, rename or remove in any mount, at any depth and in any letter
+/// The names no guest can create, change, rename or remove in any mount, at any depth and in any letter
 /// case, because files with these names decide about rights.
 pub const PROTECTED_NAMES: &[&str] = &[".belljar", "belljar.toml", "AGENTS.md"];
 
@@ -45,11 +45,11 @@ pub struct GuestPath(String);
 )]
 pub struct GuestPathError(String);
 
-/// A directory that a guest may use, with everything below it. Mounts add up: a mount inside another one
-/// does not narrow that.
+/// A directory a guest may use, with everything below it. Mounts add up: a mount inside another one does not
+/// narrow that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// The path at which the guest sees the directory.
+    /// The path where the guest sees the directory.
     pub guest: GuestPath,
     /// The directory on the host. Never shown to a guest.
     pub host: PathBuf,
@@ -57,13 +57,13 @@ pub struct Mount {
     pub access: MountAccess,
 }
 
-/// A mount that an agent's definition asks for. It has a guest path only, because strangers' files must not
+/// A mount an agent's definition asks for. It has a guest path only, because strangers' files must not
 /// choose paths of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountAsk {
     /// The guest path of a granted mount.
     pub guest: GuestPath,
-    /// The most access that the agent wants.
+    /// The most access the agent wants.
     pub access: MountAccess,
 }
 
@@ -104,7 +104,7 @@ impl GuestPath {
 }
 
 impl Mount {
-    /// Whether this mount is the same as `other`, with the same access or less.
+    /// Whether the mount is the same as `other`, with the same access or less.
     pub fn is_within(&self, other: &Self) -> bool {
         self.guest == other.guest && self.host == other.host && self.access <= other.access
     }

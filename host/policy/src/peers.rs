@@ -20,7 +20,7 @@ pub enum PeersAsk {
 }
 
 impl PeersAsk {
-    /// Whether this tool is asked for.
+    /// Whether the tool is asked for.
     pub fn covers_tool(&self, tool: &ToolName) -> bool {
         match self {
             Self::None => false,

@@ -1,9 +1,10 @@
-//! Rights and their intersection: the only source of rights.
+//! Rights and their intersection. No other code makes rights.
 //!
-//! `Rights::intersect_rights` intersects the definition's requests, the operator's grants and the parent's rights.
-//! `Rights::for_tool` intersects the result with the tool's manifest. An absent list in a definition means no
-//! narrowing; an absent list in a manifest means no request; an empty list always means nothing. For example,
-//! a definition without `hosts` has all granted hosts, one with `hosts: []` has none.
+//! `Rights::intersect_rights` intersects what a definition asks for, the operator's grants, and the parent's
+//! rights; `Rights::for_tool` intersects the result with a tool's manifest. A list that a definition does
+//! not have narrows nothing, a list that a manifest does not have asks for nothing, and an empty list always
+//! means nothing. For example, a definition without `hosts` has all granted hosts, and one with `hosts: []`
+//! has none.
 
 mod narrowing;
 
@@ -19,39 +20,39 @@ use crate::{
 };
 pub use narrowing::{NarrowingNote, WantedRight};
 
-/// The rights that an agent definition asks for. `None` = unstated, so no narrowing.
+/// The rights that an agent's definition asks for. A field that is `None` narrows nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRights {
-    /// The tools, under belljar's names.
+    /// The tools the agent may call.
     pub tools: Option<BTreeSet<ToolName>>,
-    /// The highest permission of named tools, below the grants: denied, or asked for first. Narrows even
-    /// without `tools`.
+    /// The most allowed for calls of the named tools, whatever the grants say: refused, or allowed after a
+    /// question. Narrows even without `tools`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub at_most: BTreeMap<ToolName, CallPermission>,
-    /// The highest permission of tools outside of `at_most`, including later installed ones. `None` =
-    /// unstated.
+    /// The most allowed for calls of tools that `at_most` does not name, also of tools that are installed
+    /// later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<CallPermission>,
-    /// The mounts that the agent's tools may write to at most.
+    /// The mounts where the agent's tools may write.
     #[serde(default, skip_serializing_if = "WriteScope::is_unbounded")]
     pub writes: WriteScope,
-    /// The mounts.
+    /// The mounts that the agent may use, with their access.
     pub mounts: Option<Vec<MountAsk>>,
-    /// The hosts.
+    /// The network hosts the agent may reach.
     pub hosts: Option<Vec<HostRule>>,
-    /// The limits, field by field.
+    /// The limits; each can only lower the granted one.
     pub limits: LimitsRequest,
 }
 
-/// The mounts that an agent may write to, by its own definition.
+/// The mounts where an agent may write, by its own definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WriteScope {
-    /// No mount: every mount is read-only.
+    /// In no mount: all are read-only.
     Nowhere,
-    /// The workspace; every other mount is read-only.
+    /// In the workspace; all other mounts are read-only.
     Workspace,
-    /// Every mount that the grants make writable.
+    /// In every mount granted writable.
     #[default]
     Anywhere,
 }
@@ -59,42 +60,45 @@ pub enum WriteScope {
 /// The operator's grants for one agent, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// The tools; an unlisted tool is denied.
+    /// What calls are allowed, by tool. Calls of a tool that is not in it are refused.
     pub tools: BTreeMap<ToolName, CallPermission>,
-    /// The mounts.
+    /// The mounts, with their access.
     pub mounts: Vec<Mount>,
-    /// The hosts: a request must match an entry in every list (home, then workspace). No list = no host.
+    /// Lists of rules for network hosts. A request has to match a rule in every list: that of the operator's
+    /// home, then that of the workspace. Without a list, no host is allowed.
     pub hosts: Vec<Vec<HostRule>>,
-    /// The secrets that the host may add to this agent's requests.
+    /// The secrets the host may add to requests of this agent.
     pub secrets: BTreeSet<SecretName>,
-    /// The limits.
+    /// The limits of the agent.
     pub limits: Limits,
 }
 
 /// The rights that a tool's manifest asks for. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAsk {
-    /// The highest access to the agent's mounts; the manifest cannot choose mounts. `None` = no mount.
+    /// The most access to the agent's mounts; a manifest does not choose among mounts. `None`: it asks for no
+    /// mount.
     pub mounts: Option<MountAccess>,
-    /// Hosts.
+    /// The rules for network hosts the tool wants to reach.
     pub hosts: Vec<HostRule>,
-    /// Secrets.
+    /// The secrets the tool's requests need.
     pub secrets: BTreeSet<SecretName>,
-    /// Limits, which can only narrow.
+    /// The limits; each can only lower the agent's.
     pub limits: LimitsRequest,
-    /// Other tools of the agent that this tool may call.
+    /// The other tools of the agent that the tool wants to call.
     #[serde(default)]
     pub peers: PeersAsk,
-    /// Whether calls leave state for later ones; a result then mentions the loss of that state.
+    /// Whether calls leave state for later ones. If the state gets lost, the next result says so to the
+    /// model.
     #[serde(default)]
     pub keeps_state: bool,
-    /// The argument by which a call lowers its own time limit, in seconds.
+    /// The name of the argument with which a call lowers its own time limit, in seconds.
     #[serde(default)]
     pub time_argument: Option<String>,
 }
 
-/// The rights of one agent in one run. Private fields: only an intersection or [`Rights::none`] makes a
-/// value.
+/// The rights of an agent in one run. The fields are private, so that rights come from an intersection or
+/// [`Rights::none`] only.
 #[derive(Debug, Clone)]
 pub struct Rights {
     tools: BTreeMap<ToolName, CallPermission>,
@@ -105,7 +109,7 @@ pub struct Rights {
     lists: Arc<ToolLists>,
 }
 
-/// The tool names of each source, which only explain refusals and grant nothing.
+/// What each source says about tools. It explains refusals, and grants nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
     asked: AskedRights,
@@ -114,7 +118,7 @@ struct ToolLists {
     bars: BTreeMap<ToolName, SourceVote>,
 }
 
-/// Rights are equal if they grant the same, whichever source refuses the rest.
+/// Two values are equal if they grant the same, even if different sources refuse the rest.
 impl PartialEq for Rights {
     fn eq(&self, other: &Self) -> bool {
         let Self { tools, mounts, hosts, secrets, limits, lists: _ } = self;
@@ -128,16 +132,16 @@ impl PartialEq for Rights {
 
 impl Eq for Rights {}
 
-/// A permit to call one tool.
+/// A permit to call one tool, which the call needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermit {
     tool: ToolName,
     needs_answer: bool,
-    /// Whether the answer must be to this very call, not to an earlier one.
+    /// Whether the person has to be asked about this very call, even after approving an earlier one.
     own_answer: bool,
 }
 
-/// The rights of one store: an agent's rights ∩ one tool's manifest.
+/// The rights of a tool's store: the rights of the agent, narrowed by the tool's manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRights {
     mounts: Vec<Mount>,
@@ -148,7 +152,7 @@ pub struct ToolRights {
 }
 
 impl WriteScope {
-    /// The part of `access` that remains on a mount at `guest`.
+    /// The access left of `access`, on the mount at `guest`.
     pub fn left_of(self, access: MountAccess, guest: &GuestPath) -> MountAccess {
         let bounded = match self {
             Self::Nowhere => true,
@@ -164,13 +168,13 @@ impl WriteScope {
 }
 
 impl AskedRights {
-    /// The highest permission of a tool, by all fields other than `tools`.
+    /// The most allowed for calls of a tool, by all fields but `tools`.
     pub fn highest_permission(&self, tool: &str) -> CallPermission {
         let named = self.at_most.get(tool).copied();
         named.or(self.others).unwrap_or(CallPermission::Allow)
     }
 
-    /// A copy with only the statements about tools.
+    /// A copy in which only the fields about tools are set.
     fn only_tools(&self) -> Self {
         let (tools, at_most) = (self.tools.clone(), self.at_most.clone());
         Self { tools, at_most, others: self.others, ..Self::default() }
@@ -178,7 +182,7 @@ impl AskedRights {
 }
 
 impl Grants {
-    /// Grants without any right; the limits are the defaults.
+    /// Grants without any right. The limits are the defaults.
     pub fn none() -> Self {
         Self {
             tools: BTreeMap::new(),
@@ -189,8 +193,8 @@ impl Grants {
         }
     }
 
-    /// These grants ∩ what a second file states, in the shape of a definition's requests; of secrets, which no
-    /// definition asks for, only `secrets` stay.
+    /// Narrows these grants by a second file, for example the workspace's. `by` has the shape of a
+    /// definition's requests. Of the secrets, which that shape does not have, only `secrets` stay.
     #[must_use]
     pub fn narrow_grants(
         mut self,
@@ -208,7 +212,7 @@ impl Grants {
         self
     }
 
-    /// The network allowlist of the grants alone.
+    /// The rules for network hosts of the grants alone.
     pub fn host_scope(&self) -> HostScope {
         let mut lists = self.hosts.iter();
         let first = lists.next().cloned().unwrap_or_default();
@@ -217,7 +221,7 @@ impl Grants {
         })
     }
 
-    /// The granted permission of a tool; unstated = [`CallPermission::Deny`].
+    /// What the grants allow for calls of a tool; [`CallPermission::Deny`] if they do not mention it.
     pub fn tool_permission(&self, tool: &str) -> CallPermission {
         self.tools.get(tool).copied().unwrap_or(CallPermission::Deny)
     }
@@ -236,8 +240,8 @@ impl Rights {
         }
     }
 
-    /// Computes definition ∩ grants ∩ parent, with a note for each refused request of the definition. Without
-    /// a parent, the grants alone bound the definition.
+    /// Intersects a definition, grants and the rights of a parent, if there is one. Also returns a note for
+    /// each request of the definition that is not granted.
     pub fn intersect_rights(
         asked: &AskedRights,
         grants: &Grants,
@@ -267,7 +271,7 @@ impl Rights {
         (Self { tools, mounts, hosts, secrets, limits, lists: Arc::new(lists) }, notes)
     }
 
-    /// The rights of a child: the child's definition ∩ the child's grants ∩ these rights.
+    /// The rights of a subagent: what its definition asks for, narrowed by its grants and by these rights.
     pub fn attenuate_for_child(
         &self,
         asked: &AskedRights,
@@ -276,8 +280,8 @@ impl Rights {
         Self::intersect_rights(asked, grants, Some(self))
     }
 
-    /// The same rights with other explanations of refusals: the definition asks for `asked`, and `bars`
-    /// denied tools. Needed where more than definition, grants and parent narrowed the rights.
+    /// Returns the rights with other explanations of refusals: the definition asked for `asked`, and `bars`
+    /// say why tools were refused. For rights narrowed by more than definition, grants and parent.
     #[must_use]
     pub fn with_explanation(
         mut self,
@@ -289,7 +293,7 @@ impl Rights {
         self
     }
 
-    /// Whether these rights grant nothing beyond `other`.
+    /// Whether the rights grant nothing that `other` does not.
     pub fn is_within(&self, other: &Self) -> bool {
         self.tools
             .iter()
@@ -300,50 +304,51 @@ impl Rights {
             && self.limits.within(&other.limits)
     }
 
-    /// The tools that may be advertised, with their permission; never [`CallPermission::Deny`].
+    /// The tools to offer to the model, with what is allowed for their calls, never
+    /// [`CallPermission::Deny`].
     pub fn offered_tools(&self) -> impl Iterator<Item = (&ToolName, CallPermission)> {
         self.tools.iter().map(|(name, permission)| (name, *permission))
     }
 
-    /// The permission of a tool; unlisted = [`CallPermission::Deny`].
+    /// What is allowed for calls of a tool; [`CallPermission::Deny`] if the rights do not have it.
     pub fn tool_permission(&self, tool: &str) -> CallPermission {
         self.tools.get(tool).copied().unwrap_or(CallPermission::Deny)
     }
 
-    /// Whether a tool may be called, at once or after a person's approval: [`Self::tool`] without the reason
-    /// for a refusal.
+    /// Whether a tool may be called, at once or after a person's approval. [`Self::tool`] also says why not.
     pub fn has_tool(&self, tool: &str) -> bool {
         self.tool_permission(tool) != CallPermission::Deny
     }
 
-    /// The mounts.
+    /// The mounts that the agent may use.
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
 
-    /// The network allowlist.
+    /// The rules for network hosts.
     pub fn hosts(&self) -> &HostScope {
         &self.hosts
     }
 
-    /// The secrets, by name.
+    /// The names of the secrets that the agent's requests may use.
     pub fn secrets(&self) -> &BTreeSet<SecretName> {
         &self.secrets
     }
 
-    /// The limits.
+    /// The limits of the agent.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The same rights under smaller limits, for example those of `--max-steps`.
+    /// Returns the rights with smaller limits, for example those of `--max-steps`.
     #[must_use]
     pub fn with_smaller_limits(mut self, request: &LimitsRequest) -> Self {
         self.limits = self.limits.narrowed(request);
         self
     }
 
-    /// The same rights where no overlay can be stored: overlaid mounts become read-only.
+    /// Returns the rights for a place where no overlay can be stored: mounts with an overlay become
+    /// read-only.
     #[must_use]
     pub fn without_overlays(mut self) -> Self {
         for mount in self.mounts.iter_mut().filter(|mount| mount.access == MountAccess::Overlay) {
@@ -352,8 +357,8 @@ impl Rights {
         self
     }
 
-    /// The same rights without lasting effects in any mount: writable mounts become overlays. Without
-    /// `network`, all hosts and secrets are removed too.
+    /// Returns the rights without lasting effects in mounts: writable mounts become overlays. Unless
+    /// `network` is set, all hosts and secrets are removed too.
     #[must_use]
     pub fn for_rehearsal(mut self, network: bool) -> Self {
         for mount in &mut self.mounts {
@@ -366,13 +371,13 @@ impl Rights {
         self
     }
 
-    /// Whether a tool may be called, and which source decided: the explanation behind every refusal.
+    /// Whether a tool may be called, and who decided. All refusals are explained by this.
     pub fn explain_decision(&self, tool: &str) -> DecisionExplanation {
         let ToolLists { asked, granted, parent, bars } = &*self.lists;
         let granted = granted.get(tool).copied().unwrap_or(CallPermission::Deny);
         let parent = parent.as_ref().map(|parent| parent.tool_permission(tool));
         let decision = crate::explain::decide_tool(tool, asked, granted, parent, bars.get(tool));
-        // The rights decide, even if the explanation differs.
+        // The rights decide, even if the votes say otherwise.
         match (self.tool_permission(tool), decision.permission) {
             (CallPermission::Deny, CallPermission::Allow | CallPermission::Ask) => {
                 decision.with_refusal("it is not among the rights of this agent")
@@ -381,8 +386,8 @@ impl Rights {
         }
     }
 
-    /// Checks a call before its dispatch. The name comes from the model, so it is looked up unchanged and
-    /// never quoted.
+    /// Checks a call before it is made. The name comes from the model; it is looked up as it is, and never
+    /// quoted.
     pub fn tool(&self, name: &str) -> Result<ToolPermit, PolicyDenial> {
         match self.tools.get_key_value(name) {
             Some((tool, CallPermission::Allow)) => {
@@ -397,7 +402,7 @@ impl Rights {
         }
     }
 
-    /// The rights of one tool's store: these rights ∩ the manifest.
+    /// The rights of a tool's store: these rights, narrowed by the tool's manifest.
     pub fn for_tool(&self, ask: &ToolAsk) -> ToolRights {
         let mounts = ask.mounts.iter().flat_map(|most| {
             self.mounts.iter().map(|m| Mount { access: m.access.min(*most), ..m.clone() })
@@ -413,30 +418,30 @@ impl Rights {
 }
 
 impl ToolPermit {
-    /// The tool.
+    /// The tool that may be called.
     pub fn tool(&self) -> &ToolName {
         &self.tool
     }
 
-    /// Whether a person has to approve before the call ([`CallPermission::Ask`]).
+    /// Whether a person has to approve the call first ([`CallPermission::Ask`]).
     pub fn needs_answer(&self) -> bool {
         self.needs_answer
     }
 
-    /// Whether approval of an earlier call does not suffice: see [`Self::with_question`].
+    /// Whether approval of an earlier call is not enough: see [`Self::with_question`].
     pub fn needs_own_answer(&self) -> bool {
         self.own_answer
     }
 
-    /// The permit for a call that needs a person's approval, whatever the grant and earlier approvals: a hook
-    /// may require this question.
+    /// Returns a permit for a call a person has to approve, whatever the grants say and was approved before.
+    /// A hook may require this.
     #[must_use]
     pub fn with_question(self) -> Self {
         Self { needs_answer: true, own_answer: true, ..self }
     }
 
-    /// The permit after an entitled person approved this one call. Only the code that asks calls this
-    /// function, `agent/src/tools/approval/consent.rs`: `cargo xtask tidy` refuses it anywhere else.
+    /// Returns the permit after a person who may decide approved this one call. Only the code that asks,
+    /// `agent/src/tools/approval/consent.rs`, calls this; `cargo xtask tidy` refuses it anywhere else.
     #[must_use]
     pub fn consented(self) -> Self {
         Self { needs_answer: false, own_answer: false, ..self }
@@ -444,7 +449,7 @@ impl ToolPermit {
 }
 
 impl ToolRights {
-    /// No mount, no host, no secret: the rights under which `describe` runs.
+    /// Rights without mount, host and secret, under which `describe` runs.
     pub fn none(limits: Limits) -> Self {
         Self {
             mounts: Vec::new(),
@@ -455,17 +460,17 @@ impl ToolRights {
         }
     }
 
-    /// Directories to preopen.
+    /// The directories the store opens for the guest.
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
 
-    /// The network allowlist.
+    /// The rules for network hosts.
     pub fn hosts(&self) -> &HostScope {
         &self.hosts
     }
 
-    /// Secrets that the host may add.
+    /// The names of the secrets that the host may add to requests.
     pub fn secrets(&self) -> &BTreeSet<SecretName> {
         &self.secrets
     }
@@ -475,8 +480,8 @@ impl ToolRights {
         &self.limits
     }
 
-    /// The tools that this store may call, each a tool of the agent. Such a call is decided like a call of
-    /// the agent's model.
+    /// The tools that this store's guest may call, each a tool of the agent. Such a call is decided like one
+    /// of the agent's model.
     pub fn peer_tools(&self) -> &BTreeSet<ToolName> {
         &self.peers
     }
@@ -549,16 +554,16 @@ fn effective_mounts(
         access = asked.writes.left_of(access, &granted.guest);
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
-            // A missing mount that was requested gets its note below; a mount that only the grants
-            // name was never requested.
+            // A mount asked for and is missing gets its note below; one that only the grants name was not
+            // asked for.
             let Some(above) = parent.mounts.iter().find(same) else { continue };
             access = access.min(above.access);
         }
         mounts.push(Mount { access, ..granted.clone() });
     }
     for ask in asked.mounts.iter().flatten() {
-        // Access that the definition itself gives up is not missing. An overlay counts as writable,
-        // because the agent can work there like in the directory.
+        // Access the definition gives up itself is not missing. An overlay counts as writable, because the
+        // agent can work in it as in the directory.
         let wanted = asked.writes.left_of(ask.access, &ask.guest).min(MountAccess::Overlay);
         match mounts.iter().find(|mount| mount.guest == ask.guest) {
             Some(mount) if mount.access >= wanted => {}

@@ -71,7 +71,7 @@ pub fn parse_spelled(text: &str) -> Cow<'_, OsStr> {
     if spell_name(&name) == text { Cow::Owned(name) } else { Cow::Borrowed(OsStr::new(text)) }
 }
 
-/// The byte that an escape at this position stands for: one that is not ASCII, or a backslash.
+/// The byte an escape at this position stands for: one that is not ASCII, or a backslash.
 pub(crate) fn escaped_byte(bytes: &[u8], at: usize) -> Option<u8> {
     let [BACKSLASH, b'x', high, low] = bytes.get(at..at.checked_add(ESCAPE)?)? else {
         return None;

@@ -39,7 +39,7 @@ impl fmt::Display for PathText<'_> {
     }
 }
 
-/// Parses the text of a path. A text that no path has as its form means the path that it is.
+/// Parses the text of a path. A text no path has as its form means the path it is.
 pub fn typed_path(text: &str) -> PathBuf {
     if !text.contains('\\') {
         return PathBuf::from(text);

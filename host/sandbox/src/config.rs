@@ -20,7 +20,7 @@ const SLOW: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// The directory for compiled components and descriptions, created with access for its owner only.
-    /// `None`: they are stored in memory only.
+    /// `None`: stored in memory only.
     pub cache_dir: Option<PathBuf>,
     /// The compiler of components to machine code.
     pub compiler: Compiler,
@@ -97,7 +97,7 @@ pub enum Compiler {
 /// cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolConfig {
-    /// How many stores fit in the pool at one time; further stores open outside of it, more slowly. If the
+    /// How many stores fit in the pool at a time; further stores open outside of it, more slowly. If the
     /// machine's address space does not suffice, the number is halved until it does, with a warning. 0: no
     /// pool. Default: 1,000.
     pub slots: u32,

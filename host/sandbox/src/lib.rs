@@ -2,8 +2,8 @@
 //! reaches only the granted directories and network hosts, is metered, and leaves a receipt of every call.
 //!
 //! A [`Sandbox`] is the shared state of a process: engines, compiled components and their descriptions. A
-//! [`Jar`] is the state of one subagent: a store for each tool, opened on first use, and all dropped
-//! together. Rights and budgets come from `belljar-policy`; no code here can widen them.
+//! [`Jar`] is the state of a subagent: a store for each tool, opened on first use, and all dropped together.
+//! Rights and budgets come from `belljar-policy`; no code here can widen them.
 //!
 //! A program without agents makes a jar with [`Jar::builder`]; `examples/call_tool.rs` does so in thirty
 //! lines.

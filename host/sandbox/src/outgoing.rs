@@ -1,6 +1,6 @@
-//! HTTP requests that the host itself sends for a call of an agent, in a protocol that the host implements
-//! for the agent, for example MCP. The requests pass the same gate, and are billed in the same way, as
-//! requests of a guest.
+//! HTTP requests the host itself sends for a call of an agent, in a protocol the host implements for the
+//! agent, for example MCP. The requests pass the same gate, and are billed in the same way, as requests of a
+//! guest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::receipt::record::{CallRecord, RecordLists};
 use crate::receipt::{Denial, Receipt, withheld};
 use crate::{Digest, OutputPart, ProgressSink};
 
-/// The rights and limits of one call's requests.
+/// The rights and limits of a call's requests.
 #[derive(Debug)]
 pub struct OutgoingSpec<'a> {
     /// The allowed hosts.
     pub scope: HostScope,
     /// The secrets of the run, with their values.
     pub secrets: &'a SecretStore,
-    /// The secrets that the gate adds to requests for their bound hosts. Replies are searched for these and
-    /// for the run's secrets.
+    /// The secrets the gate adds to requests for their bound hosts. Replies are searched for these and for
+    /// the run's secrets.
     pub joined: &'a BTreeSet<SecretName>,
     /// The budget that pays for every byte.
     pub budget: &'a Budget,
@@ -39,8 +39,8 @@ pub struct OutgoingSpec<'a> {
     pub limits: &'a Limits,
 }
 
-/// The gate that all requests of one call pass. Redirects are not followed. A reply that is compressed
-/// although the request did not ask for it is decoded, or refused if replies are searched for secrets.
+/// The gate that all requests of a call pass. Redirects are not followed. A reply compressed although the
+/// request did not ask for it is decoded, or refused if replies are searched for secrets.
 pub struct OutgoingGate {
     gate: Arc<HttpGate>,
     budget: Budget,
@@ -84,7 +84,7 @@ impl OutgoingGate {
         Self { gate: Arc::new(gate), budget: budget.clone(), broker }
     }
 
-    /// The broker, which starts programs outside of this process; `None` without an OS sandbox.
+    /// The broker, which starts programs outside of the current process; `None` without an OS sandbox.
     pub fn broker(&self) -> Option<&Broker> {
         self.broker.as_ref()
     }
@@ -99,7 +99,7 @@ impl OutgoingGate {
         self.bill_bytes(Meter::Egress, bytes, "more than may be sent")
     }
 
-    /// Bills bytes that a local program returned.
+    /// Bills bytes a local program returned.
     ///
     /// # Errors
     ///

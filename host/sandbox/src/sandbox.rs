@@ -37,7 +37,7 @@ pub struct Sandbox {
     pub(crate) written_directories: Arc<[PathBuf]>,
 }
 
-/// The state that all clones of a [`Sandbox`] share.
+/// The state all clones of a [`Sandbox`] share.
 #[derive(Debug)]
 pub(crate) struct SandboxShared {
     engines: Arc<EnginePair>,
@@ -62,7 +62,7 @@ impl Sandbox {
             Compiler::Broker(broker) => Some(broker.clone()),
             Compiler::Child { .. } | Compiler::InProcess => None,
         };
-        // Behind the OS sandbox the broker stores compiled components, so this process opens no cache
+        // Behind the OS sandbox the broker stores compiled components, so the current process opens no cache
         // directory.
         let (broker, cache_dir) = match (&compiler, cache_dir) {
             (Compiler::Broker(broker), Some(_)) => (Some(broker.clone()), None),
@@ -84,9 +84,9 @@ impl Sandbox {
         })
     }
 
-    /// INV-151: returns this sandbox for jars that may write in these directories, although a directory
-    /// above them has a protected name; for example a tenant's workspace, which belljar makes for agents. If
-    /// a mount is in such a directory, protected names count from that directory's own name downwards. Paths
+    /// INV-151: returns the sandbox for jars that may write in these directories, although a directory above
+    /// them has a protected name; for example a tenant's workspace, which belljar makes for agents. If a
+    /// mount is in such a directory, protected names count from that directory's own name downwards. Paths
     /// are canonical. Default: none.
     #[must_use]
     pub fn with_work_directories(mut self, directories: Vec<PathBuf>) -> Self {
@@ -94,7 +94,7 @@ impl Sandbox {
         self
     }
 
-    /// INV-155: returns this sandbox for jars that must not write in these directories, nor replace a link to
+    /// INV-155: returns the sandbox for jars that must not write in these directories, nor replace a link to
     /// one, for example the directories of agent files, of the database and of tenants. The directories are
     /// identified when a jar opens, so a later renaming does not matter; each should exist by then. Work
     /// directories inside of them stay writable. Default: none.
@@ -104,7 +104,7 @@ impl Sandbox {
         self
     }
 
-    /// INV-178: returns this sandbox for jars whose mounts must not be reached through a link inside these
+    /// INV-178: returns the sandbox for jars whose mounts must not be reached through a link inside these
     /// directories, in which agents write. Agents cannot make links, but can move a directory that contains
     /// another person's link, and the path of a mount would then lead elsewhere. Paths are canonical.
     /// Default: none.
@@ -120,7 +120,7 @@ impl Sandbox {
         self.shared.engines.warnings()
     }
 
-    /// Loads a component: from memory, from the cache on disk, or by compiling it. Concurrent loads of one
+    /// Loads a component: from memory, from the cache on disk, or by compiling it. Concurrent loads of a
     /// component share one compilation; a load that needs no compilation does not wait for others. Needs a
     /// tokio runtime with I/O and time.
     pub async fn load_component(&self, wasm: &Wasm) -> Result<Component, LoadError> {
@@ -145,19 +145,19 @@ impl Sandbox {
         self.shared.describer.describe_tools(wasm).await
     }
 
-    /// Stores the caller's description of the component with this digest; [`Self::describe_tools`] then
+    /// Stores the caller's description of the component with the given digest; [`Self::describe_tools`] then
     /// returns it without compiling. Only for the program's own components, whose descriptions are checked
     /// when the program is built; never for a stranger's component.
     pub fn know_description(&self, digest: Digest, tools: Vec<ToolInfo>) {
         self.shared.describer.store_answer(digest, tools.into());
     }
 
-    /// Stores machine code for the component with this digest. Loads then use the code instead of compiling,
-    /// unless it was made for another processor or another version of the engine.
+    /// Stores machine code for the component with the given digest. Loads then use the code instead of
+    /// compiling, unless it was made for another processor or another version of the engine.
     ///
     /// # Safety
     ///
-    /// The code runs with all rights of this process. So it has to be the output of
+    /// The code runs with all rights of the current process. So it has to be the output of
     /// [`belljar_engine::compile_component`] or [`belljar_engine::compile_for`] for that component, and be
     /// shipped as part of the program itself.
     #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
@@ -167,7 +167,7 @@ impl Sandbox {
 
     /// Passes an event, a JSON object as text, to a hook component for a verdict. The hook runs in a fresh
     /// store without any grant, with limits of its own: 1 G fuel, 32 MiB of memory, `time` of wall time. If
-    /// this returns an error, the caller has to refuse the call that the event is about.
+    /// this returns an error, the caller has to refuse the call the event is about.
     pub async fn judge_event(
         &self,
         wasm: &Wasm,
@@ -178,7 +178,7 @@ impl Sandbox {
         hook::judge_event(&self.shared.loader, wasm, event, time, cancel).await
     }
 
-    /// Makes a jar for one subagent and opens the directories of its mounts. Stores open with the first call.
+    /// Makes a jar for a subagent and opens the directories of its mounts. Stores open with the first call.
     pub fn open_jar(&self, spec: JarSpec) -> Result<Jar, JarError> {
         Jar::new(self.clone(), spec)
     }

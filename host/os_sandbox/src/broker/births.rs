@@ -34,7 +34,7 @@ struct BirthCounter {
     listener: OwnedFd,
     closed: Arc<AtomicBool>,
     too_many: Arc<Notify>,
-    /// The most processes at one time.
+    /// The most processes at a time.
     most: usize,
     /// At least the number of living processes. Corrected by counting them when it reaches the limit.
     processes: usize,
@@ -43,8 +43,8 @@ struct BirthCounter {
 }
 
 impl BirthLimit {
-    /// Limits the descendants of this thread from now on: to `most` processes and [`MAX_THREADS`] threads.
-    /// Call this before the program is started.
+    /// Limits the descendants of the current thread from now on: to `most` processes and [`MAX_THREADS`]
+    /// threads. Call this before the program is started.
     ///
     /// # Errors
     ///
@@ -124,8 +124,8 @@ impl BirthCounter {
         let read = unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) };
         match read {
             0 => {
-                // The arguments of `clone3` are in memory that the program could change after the check, so
-                // each `clone3` counts as a process.
+                // The arguments of `clone3` are in memory the program could change after the check, so each
+                // `clone3` counts as a process.
                 let flags =
                     (i64::from(asked.data.nr) == libc::SYS_clone).then_some(asked.data.args[0]);
                 let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
@@ -154,8 +154,8 @@ impl BirthCounter {
     }
 }
 
-/// Installs the filter in this thread; returns the descriptor on which the kernel asks. Other filters check
-/// the processor's architecture and all other calls.
+/// Installs the filter in the current thread; returns the descriptor on which the kernel asks. Other filters
+/// check the processor's architecture and all other calls.
 #[expect(unsafe_code, reason = "the crate for filters has none that asks")]
 fn install_filter() -> io::Result<OwnedFd> {
     let mut filter = filter_program()?;

@@ -1,5 +1,5 @@
-//! Ends all descendants of this process. This process must be a subreaper, so that it becomes the parent of
-//! orphaned descendants.
+//! Ends all descendants of the current process. This process must be a subreaper, so that it becomes the
+//! parent of orphaned descendants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,15 +13,14 @@ use rustix::process::{
 /// kernel delays it.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long to wait for one process before looking for descendants again.
+/// How long to wait for a process before looking for descendants again.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The most ancestors of a process that are followed. A longer chain, from forks within one round, is
 /// shorter in the next round, because dead ancestors drop out.
 const MAX_DEPTH: usize = 1_024;
 
-/// Kills descendants in rounds until there are none: a process that was started meanwhile is found in the
-/// next round.
+/// Kills descendants in rounds until there are none: a process started meanwhile is found in the next round.
 pub(super) fn kill_all() {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! The keeper of one hook command or program: a process between the broker and the command. The keeper
-//! becomes the parent of the command's orphans, and ends all descendants of the command.
+//! The keeper of a hook command or program: a process between the broker and the command. The keeper becomes
+//! the parent of the command's orphans, and ends all descendants of the command.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -11,9 +11,9 @@ use crate::program::Program;
 use crate::running::SHELL;
 
 /// The whole life of a hook's keeper: runs the command in the shell, with the directory, environment
-/// variables and streams of this process, and returns its exit code. Before the keeper ends, it ends every
-/// descendant of the command, in whatever session. `SIGTERM`, and the end of the keeper's parent, end the
-/// command. A program calls this first in `main`.
+/// variables and streams of the current process, and returns its exit code. Before the keeper ends, it ends
+/// every descendant of the command, in whatever session. `SIGTERM`, and the end of the keeper's parent, end
+/// the command. A program calls this first in `main`.
 pub fn keep_hook(command: &OsStr) -> ExitCode {
     let mut shell = Command::new(SHELL);
     shell.arg("-c").arg(command);

@@ -27,7 +27,7 @@ const MAX_REQUEST: usize = 128;
 pub(crate) const MAX_ANSWER: usize = 16 << 10;
 
 /// The most bytes of the broker's first message: the hook commands and programs of a `belljar.toml` as JSON,
-/// which is at most a MiB, and the programs' secrets.
+/// at most a MiB, and the programs' secrets.
 pub(crate) const MAX_DUTIES: u64 = 8 << 20;
 
 /// What the broker may start and read: sent once, as its first message.
@@ -48,7 +48,7 @@ pub(crate) struct BrokerDuties {
 pub(crate) enum BrokerRequest {
     /// Starts a hook command, by its number in the broker's list. Has four descriptors.
     Hook(usize),
-    /// Finds a stored file that was made from the component with this digest (in hexadecimal). Has two
+    /// Finds a stored file made from the component with the given digest (in hexadecimal). Has two
     /// descriptors: a file to write to, and the socket for the answers.
     Find(DerivedFile, String),
     /// Makes a file from a component, and stores it. Has three descriptors: a file with the component, and
@@ -59,7 +59,7 @@ pub(crate) enum BrokerRequest {
     /// Starts a program, by its number in the broker's list, if its present digest equals this one. Has four
     /// descriptors, as [`BrokerRequest::Hook`].
     Program(usize, String),
-    /// Computes the present digest of the program with this number. Has two descriptors, as
+    /// Computes the present digest of the program with the given number. Has two descriptors, as
     /// [`BrokerRequest::Find`].
     Identify(usize),
 }
@@ -97,11 +97,11 @@ pub(crate) enum BrokerAnswer {
     Changed,
     /// The child has ended with this exit status. No answer follows.
     Ended(i32),
-    /// Whether the file that was asked for exists and was written. No answer follows.
+    /// Whether the file asked for exists and was written. No answer follows.
     Given(bool),
 }
 
-/// A received message that was not checked.
+/// A received message not checked.
 pub(crate) struct ReceivedMessage {
     pub(crate) text: Vec<u8>,
     pub(crate) files: Vec<OwnedFd>,

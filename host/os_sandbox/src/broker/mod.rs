@@ -60,7 +60,7 @@ const IDENTIFY_WAIT: Duration = Duration::from_secs(60);
 /// The most bytes of a file that the broker returns: more than any entry of the cache has.
 const MAX_GIVEN: u64 = 256 << 20;
 
-/// The file of this process's own program, even if another file is at its path by now.
+/// The file of the current process's own program, even if another file is at its path by now.
 pub(crate) const ITSELF: &str = "/proc/self/exe";
 
 /// What a broker may start, read and write.
@@ -72,7 +72,7 @@ pub struct BrokerSetup {
     pub hooks: Vec<String>,
     /// The programs that may be started, each confined by an OS sandbox of its own.
     pub programs: Vec<KnownProgram>,
-    /// The directory in which hook commands run.
+    /// The directory where hook commands run.
     pub workspace: PathBuf,
     /// The directory for files made from components; `None`: there is no cache. The OS sandbox must not let a
     /// process write there.
@@ -83,7 +83,7 @@ pub struct BrokerSetup {
 }
 
 /// Sends requests for work outside the OS sandbox. Clones share one broker, which ends with the last clone
-/// or with this process.
+/// or with the current process.
 #[derive(Debug, Clone)]
 pub struct Broker(Arc<BrokerInner>);
 
@@ -112,8 +112,8 @@ impl Broker {
         let (own, theirs) = message::socket_pair()?;
         let duties = BrokerDuties { hooks, programs, cache, settings };
         let kept = KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
-        // Nobody waits for the child: the broker ends when its socket closes, which is after the end of this
-        // process.
+        // Nobody waits for the child: the broker ends when its socket closes, which is after the end of the
+        // current process.
         let _child = Command::new(ITSELF)
             .arg0("belljar-broker")
             .args(broker)
@@ -126,14 +126,14 @@ impl Broker {
             .stdin(in_memory(&serde_json::to_vec(&duties)?)?)
             .stdout(theirs)
             .stderr(Stdio::null())
-            // Ctrl-C in the terminal must reach this process only.
+            // Ctrl-C in the terminal must reach the current process only.
             .process_group(0)
             .spawn()?;
         let programs = duties.programs.into_iter().map(|known| known.program).collect();
         Ok(Self(Arc::new(BrokerInner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
-    /// The bytes that the broker stores for the component with this digest (in hexadecimal); `None`: it has
+    /// The bytes the broker stores for the component with the given digest (in hexadecimal); `None`: has
     /// none that this host wrote.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// The file cannot be made, for the reason that the text says; or the broker is gone.
+    /// The file cannot be made, for the reason the text says; or the broker is gone.
     pub async fn make_derived(&self, made: DerivedFile, component: &[u8]) -> io::Result<Vec<u8>> {
         let component = in_memory(component)?;
         let given = self.request_file(&BrokerRequest::Make(made), Some(component)).await?;
@@ -165,7 +165,7 @@ impl Broker {
     ///
     /// # Errors
     ///
-    /// The file cannot be read or must be ignored, for the reason that the text says; or the broker has no
+    /// The file cannot be read or must be ignored, for the reason the text says; or the broker has no
     /// settings file in its list, is gone, or does not answer within half a minute.
     pub async fn read_settings(&self) -> io::Result<Option<Vec<u8>>> {
         let given = self.request_file(&BrokerRequest::Settings, None);
@@ -218,8 +218,8 @@ impl Broker {
         }
     }
 
-    /// The present digest of a program. It covers the command line, the program's file, and the files that
-    /// the command line names.
+    /// The present digest of a program. It covers the command line, the program's file, and the files the
+    /// command line names.
     ///
     /// # Errors
     ///

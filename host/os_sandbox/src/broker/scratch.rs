@@ -13,14 +13,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::program::Program;
 
-/// The directory in which these are made. Not `TMPDIR`, which may be the program's own setting.
+/// The directory where these are made. Not `TMPDIR`, which may be the program's own setting.
 const PLACE: &str = "/tmp";
 
 /// The `PATH` of a program, after the directory of the program itself.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The limit of open descriptors during the removal. Each level of directories needs one, so a directory
-/// that is nested deeper is not removed.
+/// nested deeper is not removed.
 const LEVELS: u64 = 512;
 
 /// The beginning of a directory's name. The keeper's process id and the time follow.
@@ -32,7 +32,7 @@ const MAX_REMOVED: usize = 8;
 /// How often to try to make a directory: another keeper may take the new one for a left one, and remove it.
 const MAX_TRIES: u32 = 8;
 
-/// A directory that only this user can enter. Dropping this value removes it.
+/// A directory that only the current user can enter. Dropping this value removes it.
 #[derive(Debug)]
 pub(super) struct ScratchDir {
     path: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct ScratchDir {
 }
 
 impl ScratchDir {
-    /// Makes a directory, after removing those of killed keepers. INV-494: each keeper makes one, for one
+    /// Makes a directory, after removing those of killed keepers. INV-494: each keeper makes one, for a
     /// program.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl ScratchDir {
     }
 
     /// Grants the directory to a program, and sets variables of its command to it, for example `HOME`.
-    /// Variables that the operator set stay.
+    /// Variables the operator set stay.
     pub(super) fn grant_to(&self, program: &mut Program, command: &mut Command) {
         program.write.insert(self.path.clone());
         let mut path = OsString::new();
@@ -118,8 +118,8 @@ impl Drop for ScratchDir {
     }
 }
 
-/// INV-563: removes the directories of killed keepers. Links, directories of other users, and directories
-/// that a keeper or another process still uses are not touched. A directory that cannot be removed stays.
+/// INV-563: removes the directories of killed keepers. Links, directories of other users, and directories a
+/// keeper or another process still uses are not touched. A directory that cannot be removed stays.
 fn remove_left(place: &Path) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let named = entries.filter(|entry| keeper_of(&entry.file_name()).is_some_and(is_gone));
@@ -132,7 +132,7 @@ fn remove_left(place: &Path) {
     }
 }
 
-/// The process id of the keeper that made a directory with this name.
+/// The process id of the keeper that made a directory with the given name.
 fn keeper_of(name: &OsStr) -> Option<u32> {
     let (keeper, time) = name.to_str()?.strip_prefix(PREFIX)?.split_once('-')?;
     let digits = !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
@@ -145,7 +145,7 @@ fn is_gone(process: u32) -> bool {
     !Path::new(&format!("/proc/{process}")).exists() && Path::new("/proc/self").exists()
 }
 
-/// Whether the path is a directory, not a link, that belongs to this user and has mode 700.
+/// Whether the path is a directory, not a link, that belongs to the current user and has mode 700.
 fn is_own(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path)

@@ -24,11 +24,11 @@ use super::message::{
 use crate::program::{KnownProgram, Program};
 use crate::running::PROJECT_DIR;
 
-/// The most requests at one time, each in a thread. Each of the concurrent agents runs at most one hook at a
+/// The most requests at a time, each in a thread. Each of the concurrent agents runs at most one hook at a
 /// time.
 const MAX_REQUESTS: usize = 256;
 
-/// The most programs of all agents at one time, because each uses several processes of the machine.
+/// The most programs of all agents at a time, because each uses several processes of the machine.
 const MAX_PROGRAMS: usize = 64;
 
 /// The most bytes of a component for [`BrokerRequest::Make`]. The vault has a lower limit.
@@ -46,13 +46,13 @@ const END_WAIT: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 10, 
 pub type Making<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + 'a>>;
 
 /// What the broker does with components, settings and programs; implemented by the program that runs the
-/// broker. Its store of files made from components is in a directory that the process in the OS sandbox
-/// neither reads nor writes.
+/// broker. Its store of files made from components is in a directory the process in the OS sandbox neither
+/// reads nor writes.
 pub trait BrokerVault: Sync {
     /// Opens the store. Called once, before all other methods. `None`: files are not stored on disk.
     fn open_cache(&self, directory: Option<&Path>);
 
-    /// The stored bytes for the component with this digest; `None`: there is none that this host wrote.
+    /// The stored bytes for the component with the given digest; `None`: there is none that this host wrote.
     /// `digest` is text of the requesting process, not checked.
     fn find_derived(&self, made: DerivedFile, digest: &str) -> Option<Vec<u8>>;
 
@@ -60,7 +60,7 @@ pub trait BrokerVault: Sync {
     /// process, which ends when the future is dropped.
     fn make_derived<'a>(&'a self, made: DerivedFile, component: Vec<u8>) -> Making<'a>;
 
-    /// The content of the settings file at this path, which was named before the OS sandbox was in force;
+    /// The content of the settings file at the path, which was named before the OS sandbox was in force;
     /// `None`: there is no such file. The error says why the file is ignored. Default: it is ignored.
     fn read_settings(&self, _path: &Path) -> Result<Option<Vec<u8>>, String> {
         Err("no settings are read here".to_owned())
@@ -108,8 +108,9 @@ fn read_duties() -> io::Result<BrokerDuties> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// Serves requests until no more can come, then ends all running children and this process. By then nobody
-/// waits for an answer. Threads are not joined, because a request's descriptors may block one for ever.
+/// Serves requests until no more can come, then ends all running children and the current process. By then
+/// nobody waits for an answer. Threads are not joined, because a request's descriptors may block one for
+/// ever.
 fn take_requests(
     duties: &BrokerDuties,
     keepers: KeeperArguments<'_>,
@@ -333,8 +334,8 @@ struct BrokerOrder {
 }
 
 impl BrokerOrder {
-    /// Parses a message. `None`: it is not a request with the right number of descriptors, or the last one is
-    /// not a socket for answers; all descriptors are closed then.
+    /// Parses a message. `None`: not a request with the right number of descriptors, or the last one is not
+    /// a socket for answers; all descriptors are closed then.
     fn from_received(received: ReceivedMessage) -> Option<Self> {
         let ReceivedMessage { text, mut files, cut } = received;
         let request: BrokerRequest = serde_json::from_slice(&text).ok()?;

@@ -1,12 +1,12 @@
-//! The system calls that a process may make. These are the calls of wasmtime, tokio, SQLite, rustls and the
-//! C library, as `strace` showed for the whole program, and variants that other kernels or C libraries use.
-//! All others fail with `ENOSYS`, as on a kernel that lacks them.
+//! The system calls a process may make. These are the calls of wasmtime, tokio, SQLite, rustls and the C
+//! library, as `strace` showed for the whole program, and variants other kernels or C libraries use. All
+//! others fail with `ENOSYS`, as on a kernel that lacks them.
 
 use super::{Rules, new_condition, new_rule, to_argument, when_all};
 use seccompiler::SeccompCmpOp as Op;
 
-/// Calls that are allowed whatever their arguments are. None has a key, or the id of another process, as an
-/// argument. Landlock checks paths; where it does not, a call only shows whether a file exists.
+/// Calls allowed whatever their arguments are. None has a key, or the id of another process, as an argument.
+/// Landlock checks paths; where it does not, a call only shows whether a file exists.
 const PLAIN: &[i64] = &[
     // Open files.
     libc::SYS_close,
@@ -92,7 +92,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_sched_yield,
     libc::SYS_set_robust_list,
     libc::SYS_set_tid_address,
-    // Handling of signals to this process.
+    // Handling of signals to the current process.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigpending,
     libc::SYS_rt_sigprocmask,
@@ -135,7 +135,7 @@ const PLAIN: &[i64] = &[
     libc::SYS_shutdown,
 ];
 
-/// Older forms of these calls, which only some processors have.
+/// Older forms of the calls in [`PLAIN`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const PLAIN_HERE: &[i64] = &[
     libc::SYS_access,
@@ -280,7 +280,7 @@ const OPTIONS: &[(i32, &[i32])] = &[
     (libc::IPPROTO_IPV6, &[libc::IPV6_MTU_DISCOVER, libc::IPV6_RECVERR, libc::IPV6_V6ONLY]),
 ];
 
-/// The flags of `clone` that make new namespaces, which are always refused.
+/// The flags of `clone` that make new namespaces, always refused.
 pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
@@ -289,8 +289,8 @@ pub(super) const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS;
 
-/// The flags of `clone` that make a thread with the memory of this process. New processes and namespaces are
-/// refused.
+/// The flags of `clone` that make a thread with the memory of the current process. New processes and
+/// namespaces are refused.
 const THREAD: i32 = libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND;
 const NO_THREAD: i32 =
     NAMESPACES | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::CLONE_PTRACE | libc::CLONE_VFORK;
@@ -330,7 +330,7 @@ pub(super) fn allowed_rules(network: bool) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// Allows signals to this process, and to no other.
+/// Allows signals to the current process, and to no other.
 fn allow_signals(rules: &mut Rules) -> Result<(), String> {
     let own = u64::from(std::process::id());
     for call in [libc::SYS_kill, libc::SYS_tgkill] {

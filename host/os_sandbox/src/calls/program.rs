@@ -4,8 +4,8 @@
 //!
 //! Landlock does not check changes of a file's permissions and times, so calls that change them by path do
 //! nothing. Programs take a refusal for a broken disk and stop, for example Git with its objects, and Python
-//! with each file that it copies. So the filter answers that the call succeeded; the file keeps the
-//! permissions with which it was made.
+//! with each file it copies. So the filter answers that the call succeeded; the file keeps the permissions
+//! with which it was made.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
@@ -16,7 +16,7 @@ use super::{
     filter_program, match_always, new_condition, new_rule, to_argument, when_all,
 };
 
-/// Calls that are allowed in addition to a host's, whatever their arguments are.
+/// Calls allowed in addition to a host's, whatever their arguments are.
 const BESIDES: &[i64] = &[
     // Executing another program, which the same OS sandbox confines.
     libc::SYS_execve,
@@ -55,7 +55,7 @@ const BESIDES: &[i64] = &[
     libc::SYS_sched_getscheduler,
 ];
 
-/// More of these calls, which only some processors have.
+/// More entries of [`BESIDES`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const BESIDES_HERE: &[i64] = &[libc::SYS_alarm];
 #[cfg(not(target_arch = "x86_64"))]
@@ -65,7 +65,7 @@ const BESIDES_HERE: &[i64] = &[];
 const OF_PROCESSES: &[i64] =
     &[libc::SYS_getpgid, libc::SYS_getsid, libc::SYS_setpgid, libc::SYS_setsid];
 
-/// More of these calls, which only some processors have.
+/// More entries of [`OF_PROCESSES`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const OF_PROCESSES_HERE: &[i64] = &[libc::SYS_fork, libc::SYS_vfork];
 #[cfg(not(target_arch = "x86_64"))]
@@ -78,7 +78,7 @@ const NO_PROCESS: i32 = allowed::NAMESPACES | libc::CLONE_PARENT | libc::CLONE_P
 /// success.
 const DONE: &[i64] = &[libc::SYS_fchmodat, libc::SYS_fchmodat2];
 
-/// More of these calls, which only some processors have.
+/// More entries of [`DONE`], for x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const DONE_HERE: &[i64] = &[libc::SYS_chmod];
 #[cfg(not(target_arch = "x86_64"))]
@@ -135,8 +135,8 @@ fn done_rules() -> Result<Rules, String> {
 fn program_rules(network: bool, processes: bool, signals: bool) -> Result<Rules, String> {
     let mut rules = allowed::allowed_rules(network)?;
     rules.extend(match_always(BESIDES.iter().chain(BESIDES_HERE).copied()));
-    // A file without a name would be memory that no limit counts, and could contain a program that is not in
-    // the operator's list.
+    // A file without a name would be memory no limit counts, and could contain a program that is not in the
+    // operator's list.
     rules.remove(&libc::SYS_memfd_create);
     let shared = to_argument(libc::MAP_SHARED);
     let nameless = to_argument(libc::MAP_ANONYMOUS);

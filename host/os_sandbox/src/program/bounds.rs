@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::Program;
 
-/// The most open descriptors of one process.
+/// The most open descriptors of a process.
 const FILES: u64 = 1_024;
 
 /// The most bytes of a file that the program writes, because an endless log must not fill the disk at once.
@@ -20,11 +20,11 @@ const NICE: i32 = 5;
 /// program, so the keeper counts these.
 pub(crate) const MAX_THREADS: usize = 512;
 
-/// Lowers the limits of this process, which the program inherits, and makes this process end when its keeper
-/// ends.
+/// Lowers the limits of the current process, which the program inherits, and makes the current process end
+/// when its keeper ends.
 pub(super) fn lower_limits(program: &Program) -> Result<(), String> {
     let limits = [
-        // Private writable memory; address space that was not written does not count.
+        // Private writable memory; address space not written does not count.
         (Resource::Data, program.memory),
         (Resource::Stack, STACK),
         (Resource::Nofile, FILES),

@@ -16,7 +16,7 @@ const SCOPES_SIGNALS: u32 = 6;
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
 /// Directories inside of readable ones that contain settings, data and keys of services: of software that
-/// was built on this machine, and of TLS libraries in unusual places.
+/// was built on the local machine, and of TLS libraries in unusual places.
 const KEPT_OUT: &[&str] = &[
     "/usr/etc",
     "/usr/lib/ssl/private",
@@ -48,7 +48,7 @@ const MACHINE: &[&str] = &[
     "/proc/version",
 ];
 
-/// Confines this process to what the operator granted the program.
+/// Confines the current process to what the operator granted the program.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub(super) fn confine_to_grants(program: &Program) -> Result<(), String> {
         .map_err(|why| no_sandbox("seccomp", why))
 }
 
-/// The OS sandbox around the files of the system, which is the same for every program.
+/// The OS sandbox around the files of the system, the same for every program.
 fn system_wall() -> Wall {
     let mut wall = Wall::default();
     for path in SYSTEM.iter().chain(MACHINE) {

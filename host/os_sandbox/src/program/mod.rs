@@ -1,4 +1,4 @@
-//! Programs that belljar talks to on their standard streams, for example MCP servers. They are files of the
+//! Programs belljar talks to on their standard streams, for example MCP servers. They are files of the
 //! operator, started by the broker, and confined before they run.
 //!
 //! ```text
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_os = "linux")]
 pub(crate) use self::bounds::MAX_THREADS;
 
-/// A program that the operator configured, with its grants.
+/// A program the operator configured, with its grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -36,8 +36,8 @@ pub struct Program {
     pub path: PathBuf,
     /// The arguments, without the program's name.
     pub args: Vec<String>,
-    /// Files and directories that the operator declared to be data, never executed by the program. They are
-    /// not part of the program's digest.
+    /// Files and directories the operator declared to be data, never executed by the program. They are not
+    /// part of the program's digest.
     #[serde(default)]
     pub data: BTreeSet<PathBuf>,
     /// Directories that may be read, and whose programs may be executed.
@@ -75,9 +75,9 @@ impl std::fmt::Debug for ProgramEnvironment {
 /// The exit code of a program that could not be started; stderr says why.
 const NOT_STARTED: u8 = 126;
 
-/// Confines this process, and then executes the program that `text`, which the keeper wrote, describes. The
-/// limits and the OS sandbox are in force before the program's first instruction; if either fails, the
-/// program does not start.
+/// Confines the current process, and then executes the program that `text`, which the keeper wrote,
+/// describes. The limits and the OS sandbox are in force before the program's first instruction; if either
+/// fails, the program does not start.
 pub fn become_program(text: &OsStr) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {

@@ -1,9 +1,9 @@
-//! Compares two rules for network hosts: whether one allows everything that the other allows.
+//! Compares two rules for network hosts: whether one allows everything the other allows.
 
 use super::{HostPattern, HostRule, Port, is_below};
 
 impl HostRule {
-    /// Whether this rule matches every target that `other` matches. In complicated cases it may return false
+    /// Whether the rule matches every target that `other` matches. In complicated cases it may return false
     /// although it does; it never returns true if it does not.
     pub fn covers_rule(&self, other: &Self) -> bool {
         let schemes = self.scheme.is_none() || self.scheme == other.scheme;

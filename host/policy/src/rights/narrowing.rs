@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DecisionSource, HostRule, MountAsk, ShownText, ToolName};
 
-/// A note about a right that was asked for and not granted. Each such right has one.
+/// A note about a right asked for and not granted. Each such right has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NarrowingNote {
     /// Who refused it.
@@ -20,7 +20,7 @@ pub struct NarrowingNote {
     pub why: Option<String>,
 }
 
-/// A right that a definition can ask for by name.
+/// A right a definition can ask for by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WantedRight {
@@ -28,7 +28,7 @@ pub enum WantedRight {
     Tool(ToolName),
     /// A mount, with its access.
     Mount(MountAsk),
-    /// The network hosts of this rule.
+    /// The network hosts of the rule.
     Host(HostRule),
 }
 

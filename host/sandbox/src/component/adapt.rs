@@ -10,19 +10,19 @@ use wasi_preview1_component_adapter_provider::{
 use wasmparser::{Encoding, Parser, Payload};
 use wit_component::ComponentEncoder;
 
-/// The function that the module of a command exports.
+/// The function the module of a command exports.
 const START: &str = "_start";
 
 /// The most bytes of the encoder's text that an error shows.
 const MAX_SHOWN: usize = 500;
 
-/// Whether these bytes are a core module, not a component.
+/// Whether the bytes are a core module, not a component.
 pub(crate) fn is_module(wasm: &[u8]) -> bool {
     wasm.starts_with(b"\0asm\x01\0\0\0")
 }
 
-/// Converts the module of a command to a component in this process, so only for trusted modules. For a
-/// stranger's module use [`crate::Sandbox::adapt_module`].
+/// Converts the module of a command to a component in the current process, so only for trusted modules. For
+/// a stranger's module use [`crate::Sandbox::adapt_module`].
 ///
 /// # Errors
 ///

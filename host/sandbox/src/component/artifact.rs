@@ -16,13 +16,13 @@ pub enum StockCode {
     /// The output of [`belljar_engine::pack_code`]: half as large as the code, and unpacked by each process
     /// that uses it.
     Packed(&'static [u8]),
-    /// Executable code, aligned to a page. The first sandbox of a process that loads it executes it in place;
-    /// code that is not aligned does not load.
+    /// Executable code, aligned to a page. The first sandbox of a process that loads it executes it in
+    /// place; code not aligned does not load.
     InPlace(&'static [u8]),
 }
 
-/// Machine code from a trusted source: the compiler of this host, in this process or in its child; an entry
-/// of the cache that this host wrote; or the program itself.
+/// Machine code from a trusted source: the compiler of the host, in the current process or in its child; an
+/// entry of the cache that this host wrote; or the program itself.
 pub(crate) struct CompiledArtifact(Cow<'static, [u8]>);
 
 impl CompiledArtifact {
@@ -31,7 +31,7 @@ impl CompiledArtifact {
         Self(Cow::Owned(bytes))
     }
 
-    /// Wraps code that comes with the program; `None`: it is malformed.
+    /// Wraps code that comes with the program; `None`: malformed.
     pub(crate) fn from_stock(code: StockCode) -> Option<Self> {
         match code {
             StockCode::Packed(bytes) => belljar_engine::unpack_code(bytes).map(Self::from_trusted),
@@ -81,8 +81,8 @@ impl CompiledArtifact {
     }
 }
 
-/// The code that this process executes in place. A piece of code serves one component only: a second load in
-/// the same process uses a copy, even after the first is dropped.
+/// The code the current process executes in place. A piece of code serves one component only: a second load
+/// in the same process uses a copy, even after the first is dropped.
 static IN_PLACE: InUse = InUse(Mutex::new(BTreeSet::new()));
 
 /// The addresses of the code that was loaded in place.

@@ -1,4 +1,4 @@
-//! Bindings that wasmtime generates from the contracts' WIT files and from the text of `wasi:config`.
+//! Bindings wasmtime generates from the contracts' WIT files and from the text of `wasi:config`.
 
 wasmtime::component::bindgen!({
     path: "../../guest-sdk/wit-0.1",
@@ -8,7 +8,7 @@ wasmtime::component::bindgen!({
     require_store_data_send: true,
 });
 
-/// The bindings of the hook contract, which is a WIT package of its own.
+/// The bindings of the hook contract, a WIT package of its own.
 pub(crate) mod hook {
     wasmtime::component::bindgen!({
         path: "../../guest-sdk/wit-hook",

@@ -2,9 +2,9 @@
 //!
 //! Loading compiled code means running it, so an entry counts only if this host wrote it. Each entry begins
 //! with a keyed digest (HMAC-SHA-256) over kind, name and content; the key is in the same private directory.
-//! The digest detects entries that are truncated, renamed, foreign, or planted by an attacker who can write
-//! but not read the directory; an attacker who can read the owner's files needs no cache to do harm. File
-//! names are such digests too, so that a list of files does not reveal the components.
+//! The digest detects entries truncated, renamed, foreign, or planted by an attacker who can write but not
+//! read the directory; an attacker who can read the owner's files needs no cache to do harm. File names are
+//! such digests too, so that a list of files does not reveal the components.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,8 +17,8 @@ use sha2::Sha256;
 
 use crate::error::SandboxError;
 
-/// The most bytes of one entry, which bounds the memory that one component's machine code uses. The code of
-/// a Python tool has about 40 MB.
+/// The most bytes of an entry, which bounds the memory that one component's machine code uses. The code of a
+/// Python tool has about 40 MB.
 pub(crate) const MAX_ENTRY: u64 = 128 << 20;
 
 const MAGIC: &[u8; 16] = b"belljar-cache-1\n";
@@ -51,8 +51,8 @@ impl CacheKind {
 }
 
 impl ComponentCache {
-    /// Opens the cache directory, or creates it. A directory that other users can access is made private and
-    /// gets a new key, so that its entries no longer count. A directory of another user is refused.
+    /// Opens the cache directory, or creates it. A directory other users can access is made private and gets
+    /// a new key, so that its entries no longer count. A directory of another user is refused.
     pub(crate) fn open(dir: &Path) -> Result<Self, SandboxError> {
         let fail = |why: String| SandboxError::Cache { path: dir.to_owned(), why };
         let key = prepare_directory(dir).map_err(|error| fail(error.to_string()))?;

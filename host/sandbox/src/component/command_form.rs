@@ -20,13 +20,13 @@ const MAX_LINE: usize = 1 << 20;
 const MAX_VARIABLES: usize = 64;
 const MAX_VALUE: usize = 4 << 10;
 
-/// The workspace's path for programs that were built to run with `--dir .::/`.
+/// The workspace's path for programs built to run with `--dir .::/`.
 const ROOT: &str = "/";
 
 /// The most bytes of a name that an error shows.
 const MAX_SHOWN: usize = 64;
 
-/// The arguments that every command may have: its words, its standard input, and paths of files.
+/// The arguments every command may have: its words, its standard input, and paths of files.
 const ARGS: &str = "args";
 const STDIN: &str = "stdin";
 const FILES: &str = "files";
@@ -45,7 +45,7 @@ pub struct CommandForm {
     schema: Value,
     /// The names of the arguments that a call may have.
     names: BTreeSet<String>,
-    /// The path at which the command sees the workspace; `None`: `/workspace`.
+    /// The path where the command sees the workspace; `None`: `/workspace`.
     workspace_at: Option<String>,
 }
 
@@ -63,14 +63,14 @@ enum CommandWord {
     },
 }
 
-/// Everything that a command starts with.
+/// Everything a command starts with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// The words, with the command's own name first, for example `grep -n word`.
     pub(crate) words: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) stdin: String,
-    /// The path at which the command sees the workspace.
+    /// The path where the command sees the workspace.
     pub(crate) workspace: String,
 }
 
@@ -93,7 +93,7 @@ impl Default for CommandForm {
 }
 
 impl CommandForm {
-    /// Sets the description that a model reads. If it is blank, the model gets a default text.
+    /// Sets the description a model reads. If it is blank, the model gets a default text.
     #[must_use]
     pub fn with_description(mut self, description: &str) -> Self {
         description.trim().clone_into(&mut self.description);
@@ -108,8 +108,7 @@ impl CommandForm {
     ///
     /// # Errors
     ///
-    /// A word or the schema is invalid, or a word names an argument that the schema lacks. The text says
-    /// which.
+    /// A word or the schema is invalid, or a word names an argument the schema lacks. The text says which.
     pub fn with_line(mut self, words: &[String], schema: Option<&str>) -> Result<Self, String> {
         let words =
             words.iter().map(|word| CommandWord::parse(word)).collect::<Result<Vec<_>, _>>()?;
@@ -161,7 +160,7 @@ impl CommandForm {
         Ok(self)
     }
 
-    /// The path at which the command sees the workspace.
+    /// The path where the command sees the workspace.
     pub(crate) fn workspace_path(&self) -> &str {
         self.workspace_at.as_deref().unwrap_or(WORKSPACE)
     }
@@ -384,7 +383,7 @@ fn parse_list(name: &str, given: Option<&Value>) -> Result<Vec<String>, String> 
 /// current directory does not matter.
 fn parse_files(given: Option<&Value>, workspace: &str) -> Result<Vec<String>, String> {
     let path = |path: String| {
-        // Models write the paths that all other tools show, which begin with `/workspace`.
+        // Models write the paths all other tools show, which begin with `/workspace`.
         let below = path.strip_prefix(WORKSPACE).and_then(|rest| rest.strip_prefix('/'));
         match (below, path.starts_with('/')) {
             (Some(below), _) => format!("{}/{below}", workspace.trim_end_matches('/')),

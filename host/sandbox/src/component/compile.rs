@@ -45,13 +45,12 @@ pub(crate) const WAIT: Duration = Duration::from_secs(1_800);
 /// The most bytes that are read of the child's error text.
 const MAX_COMPLAINT: u64 = 4 << 10;
 
-/// Compiles a component to machine code, in the place that the configuration names.
+/// Compiles a component to machine code, in the place the configuration names.
 pub(crate) async fn compile_component(
     compiler: &Compiler,
     wasm: &Wasm,
 ) -> Result<CompiledArtifact, LoadError> {
-    // INV-225: refused here, because the child answers a core module with a component, which is not machine
-    // code.
+    // INV-225: refused here, because the child answers a core module with a component, not machine code.
     if is_module(wasm.bytes()) {
         return Err(LoadError::CoreModule);
     }
@@ -118,12 +117,12 @@ const COMPILE: WorkKind = WorkKind { name: "compiling a component", time: WAIT }
 /// The command-line argument with which a program starts itself as its compiler.
 const CHILD: &str = "belljar-compile-component";
 
-/// Whether this program calls [`compiler_child`], so that it can be started with [`CHILD`].
+/// Whether the program calls [`compiler_child`], so that it can be started with [`CHILD`].
 static BECOMES_COMPILER: AtomicBool = AtomicBool::new(false);
 
-/// Compiles a component if this process was started as a compiler. Call it first in the `main` of a program
-/// whose sandbox is made from [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code for
-/// `main`, or `None` in an ordinary process.
+/// Compiles a component if the current process was started as a compiler. Call it first in the `main` of a
+/// program whose sandbox is made from [`crate::SandboxConfig::compiling_in_child`]. Returns the exit code
+/// for `main`, or `None` in an ordinary process.
 ///
 /// ```no_run
 /// # use std::process::ExitCode;
@@ -190,8 +189,8 @@ fn run_child() -> Result<(), String> {
     stdout.write_all(&made).and_then(|()| stdout.flush()).map_err(step("writing the code"))
 }
 
-/// Lowers the limits of this process for good: `addresses` bytes of address space, `file` bytes in any file,
-/// and the constants above. A lower existing limit stays.
+/// Lowers the limits of the current process for good: `addresses` bytes of address space, `file` bytes in
+/// any file, and the constants above. A lower existing limit stays.
 pub(crate) fn restrict_process(addresses: u64, file: u64) -> io::Result<()> {
     for (resource, limit) in [
         (Resource::As, addresses),

@@ -1,4 +1,4 @@
-//! The versions of the tool contract that the host supports. Interfaces that are in both versions have equal
+//! The versions of the tool contract the host supports. Interfaces that are in both versions have equal
 //! types, so one set of bindings serves both.
 
 use wasmtime::AsContextMut;

@@ -66,7 +66,7 @@ pub(crate) async fn check_on_thread(
 }
 
 impl ToolDescriber {
-    /// Makes a describer that has no descriptions yet.
+    /// Makes a describer without descriptions yet.
     pub(crate) fn new(
         limits: DescribeLimits,
         loader: Arc<ComponentLoader>,
@@ -97,7 +97,7 @@ impl ToolDescriber {
         }
     }
 
-    /// Stores the caller's description of the component with this digest.
+    /// Stores the caller's description of the component with the given digest.
     pub(crate) fn store_answer(&self, digest: Digest, tools: Arc<[ToolInfo]>) {
         self.lock_answers().insert(
             digest,
@@ -140,8 +140,8 @@ impl ToolDescriber {
         Ok(tools.into())
     }
 
-    /// The descriptions that the broker stored or makes now. If the broker fails, this returns `None`;
-    /// `describe` then runs in this process, which reports the error, and the result is not stored on disk.
+    /// The descriptions the broker stored or makes now. If the broker fails, this returns `None`; `describe`
+    /// then runs in the current process, which reports the error, and the result is not stored on disk.
     async fn ask_broker(&self, wasm: &Wasm) -> Option<Vec<ToolInfo>> {
         let broker = self.broker.as_ref()?;
         let found = match broker.find_derived(DerivedFile::Tools, &wasm.digest().to_string()).await
@@ -194,8 +194,8 @@ impl ToolDescriber {
     }
 }
 
-/// The cache's name for a component's descriptions. It includes the limits, so that descriptions that were
-/// checked against wide limits are not used under narrow ones.
+/// The cache's name for a component's descriptions. It includes the limits, so that descriptions checked
+/// against wide limits are not used under narrow ones.
 pub(crate) fn tools_name(digest: Digest, limits: &DescribeLimits) -> String {
     let DescribeLimits { tools, description_bytes, schema_bytes, .. } = limits;
     format!("{digest}-{tools}-{description_bytes}-{schema_bytes}")

@@ -25,11 +25,11 @@ pub struct DescribeLimits {
     pub memory_bytes: u64,
     /// The wall time. Default: 5 seconds.
     pub time: Duration,
-    /// The most tools of one component. Default: 64, more than a model chooses among well.
+    /// The most tools of a component. Default: 64, more than a model chooses among well.
     pub tools: usize,
-    /// The most bytes of one description. Default: 16 KiB, because every request to a model repeats it.
+    /// The most bytes of a description. Default: 16 KiB, because every request to a model repeats it.
     pub description_bytes: usize,
-    /// The most bytes of one schema. Default: 64 KiB.
+    /// The most bytes of a schema. Default: 64 KiB.
     pub schema_bytes: usize,
 }
 

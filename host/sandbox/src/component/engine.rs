@@ -1,7 +1,7 @@
 //! The two engines of a process: one has a pool of stores, the other allocates each store on demand.
 //!
-//! Both are made from one [`belljar_engine::engine_config`], so machine code that was compiled once loads
-//! into either: the allocator is not part of wasmtime's compatibility hash. An engine is made with the first
+//! Both are made from one [`belljar_engine::engine_config`], so machine code compiled once loads into
+//! either: the allocator is not part of wasmtime's compatibility hash. An engine is made with the first
 //! store, so that a command without stores, for example one that lists agents, does not wait.
 
 use std::hash::{Hash, Hasher};
@@ -41,7 +41,7 @@ const MIN_SLOTS: u32 = 16;
 /// the address space of any machine is used up long before.
 const MAX_SLOTS: u32 = 100_000;
 
-/// A reservation of slots for one store; dropping it frees them.
+/// A reservation of slots for a store; dropping it frees them.
 pub(crate) type PoolPermit = OwnedSemaphorePermit;
 
 /// Both engines of a process, each made when first needed.
@@ -92,8 +92,8 @@ impl EnginePair {
         }
     }
 
-    /// Reserves `slots` of the pool for a store, without waiting. `None`: they are not free, so the store
-    /// opens outside the pool.
+    /// Reserves `slots` of the pool for a store, without waiting. `None`: not free, so the store opens
+    /// outside the pool.
     pub(crate) fn acquire_slots(&self, slots: u32) -> Option<PoolPermit> {
         let pool = self.engine_pool()?;
         Arc::clone(&pool.free).try_acquire_many_owned(slots).ok()

@@ -6,7 +6,7 @@ use wasmtime::CustomCodeMemory;
 
 /// The page size to which code must be aligned: the smallest of the supported processors. The machine's own
 /// size is not read, because that takes a file, which the OS sandbox refuses. If its pages are larger, the
-/// system refuses code that is not aligned to them.
+/// system refuses code not aligned to them.
 pub(crate) const SMALLEST_PAGE: usize = 4 << 10;
 
 /// Tells wasmtime to make code executable where it is. wasmtime's own mappings are read-only by then.
@@ -20,8 +20,8 @@ impl CustomCodeMemory for InPlace {
     #[expect(unsafe_code, reason = "permissions of memory")]
     fn publish_executable(&self, start: *const u8, length: usize) -> wasmtime::Result<()> {
         let flags = MprotectFlags::READ | MprotectFlags::EXEC;
-        // SAFETY: wasmtime passes whole pages of newly loaded code that nobody writes any more: its own
-        // mappings, or read-only data of the program.
+        // SAFETY: wasmtime passes whole pages of newly loaded code nobody writes any more: its own mappings,
+        // or read-only data of the program.
         unsafe { mprotect(start.cast_mut().cast(), length, flags)? };
         Ok(())
     }

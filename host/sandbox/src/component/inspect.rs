@@ -13,7 +13,7 @@ use crate::component::wasm::Digest;
 /// The most bytes of a component: 64 MiB, because a Python tool with its interpreter has 18 MB.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;
 
-/// The most imports, and the most exports, of one component: all of WASI 0.2 has about 50.
+/// The most imports, and the most exports, of a component: all of WASI 0.2 has about 50.
 const MAX_NAMES: usize = 1_000;
 
 /// The most bytes of a name that an error shows.
@@ -26,7 +26,7 @@ pub struct ComponentInspection {
     pub digest: Digest,
     /// The size in bytes.
     pub size: u64,
-    /// The imports, in the component's order. Foreign text: escape it before showing it to a person.
+    /// The imports, in the component's order. Foreign text: escape before display.
     pub imports: Vec<Import>,
     /// The names of the exports, in the component's order, for example `wasi:cli/run@0.2.3`. Foreign text,
     /// too.

@@ -2,7 +2,7 @@
 
 use crate::ImportNeed;
 
-/// An interface that the host provides.
+/// An interface the host provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HostInterface {
     /// The package and the name without a version, for example `wasi:clocks/wall-clock`.
@@ -19,7 +19,7 @@ enum InterfaceVersions {
     Wasi02,
     /// Every version `0.1.n` and `0.2.n` without a suffix.
     Belljar,
-    /// Every version `0.2.n` without a suffix, for interfaces that the contract 0.1 lacks.
+    /// Every version `0.2.n` without a suffix, for interfaces the contract 0.1 lacks.
     Belljar02,
     /// This version only, because versions before a release are incompatible.
     Exact(&'static str),
@@ -37,7 +37,7 @@ const fn belljar_interface(
     HostInterface { name, versions, need }
 }
 
-/// All interfaces that the host provides.
+/// All interfaces the host provides.
 ///
 /// `wasi:filesystem` is always linked to the real host. A guest without a mount gets an empty list of
 /// directories, so its standard library reports an ordinary "no such file". `wasi:sockets/network` and

@@ -23,7 +23,7 @@ use crate::config::SlowCompile;
 use crate::error::LoadError;
 use crate::imports::link::{BoundComponent, ComponentExports, GrantedImports, link_imports};
 
-/// How many components that no jar uses stay in memory.
+/// How many components no jar uses stay in memory.
 const MAX_IDLE: usize = 256;
 
 /// Loads components: each once, however many callers ask for it.
@@ -48,7 +48,7 @@ pub(crate) struct LoadedComponent {
     pub(crate) wasm: Wasm,
     /// The component in the pool's engine; `None`: there is no pool, or its slots are too small.
     pooled: Option<LinkedComponent>,
-    /// The slots of the pool that a store of this component uses.
+    /// The slots of the pool that a store of the component uses.
     slots: u32,
     http: bool,
     /// The kind of component.
@@ -82,12 +82,12 @@ impl ComponentLoader {
         Self { compiler, slow, cache, broker, engines, turns, entries, brought }
     }
 
-    /// Stores machine code that comes with the program, for the component with this digest.
+    /// Stores machine code that comes with the program, for the component with the given digest.
     pub(crate) fn register_code(&self, digest: Digest, code: StockCode) {
         self.brought.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, code);
     }
 
-    /// Loads a component from machine code that the caller has.
+    /// Loads a component from machine code the caller has.
     pub(crate) async fn preload_code(
         &self,
         artifact: CompiledArtifact,
@@ -225,7 +225,7 @@ impl ComponentLoader {
         Ok(loaded)
     }
 
-    /// The machine code that comes with the program for this component, if any.
+    /// The machine code that comes with the program for the component, if any.
     async fn find_stock_code(&self, digest: Digest) -> Result<Option<CompiledArtifact>, LoadError> {
         let code =
             self.brought.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).copied();
@@ -381,7 +381,7 @@ impl LoadedComponent {
         }
     }
 
-    /// The component with its imports bound, in the engine in which an open store is.
+    /// The component with its imports bound, in the engine where an open store is.
     pub(crate) fn find_bound(
         &self,
         pooled: bool,

@@ -3,14 +3,14 @@
 use belljar_policy::ToolName;
 use serde::{Deserialize, Serialize};
 
-/// The checked description of one tool of a component.
+/// The checked description of a tool of a component.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
     /// The name, of the form `[a-z][a-z0-9_]*`, for example `file_read`.
     pub name: ToolName,
     /// The description for the model, of bounded length, without control and bidirectional characters.
     pub description: String,
-    /// A JSON Schema of the arguments, which are an object.
+    /// A JSON Schema of the arguments, an object.
     pub schema: serde_json::Value,
     /// Hints about the effects of calls.
     pub hints: ToolHints,

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 /// Python interpreter 14 s.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How many long compilations run at one time. With the quick one this bounds the memory, because each may
-/// use as much as a compiling child may.
+/// How many long compilations run at a time. With the quick one this bounds the memory, because each may use
+/// as much as a compiling child may.
 const LONG: usize = 2;
 
 /// The free places for compilations: one quick, and [`LONG`] long ones.

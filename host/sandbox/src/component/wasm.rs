@@ -32,7 +32,7 @@ enum WasmSource {
     /// Bytes packed in the program, with the function that unpacks them, and the unpacked bytes after the
     /// first use.
     Packed(&'static [u8], Unpack, OnceLock<Vec<u8>>),
-    /// The bytes would be in this file, which is missing.
+    /// The bytes would be in the file, which is missing.
     Missing(&'static str),
 }
 
@@ -122,8 +122,8 @@ impl Wasm {
         Self::from_source(WasmSource::Here(Cow::Owned(bytes)), OnceLock::new())
     }
 
-    /// The bytes of the component. Empty, which is an invalid component, for [`Wasm::from_missing`], and if
-    /// the packed bytes of [`Wasm::from_packed`] are malformed.
+    /// The bytes of the component. Empty, an invalid component, for [`Wasm::from_missing`], and if the
+    /// packed bytes of [`Wasm::from_packed`] are malformed.
     pub fn bytes(&self) -> &[u8] {
         match &self.0.bytes {
             WasmSource::Here(bytes) => bytes,
@@ -147,19 +147,19 @@ impl Wasm {
         *self.0.digest.get_or_init(|| Digest::hash_bytes(self.bytes()))
     }
 
-    /// Sets the name to show to people, for all clones of this value. The first name stays.
+    /// Sets the name to show to people, for all clones of the value. The first name stays.
     #[must_use]
     pub fn with_name(self, name: impl Into<String>) -> Self {
         let _ = self.0.name.set(name.into());
         self
     }
 
-    /// The name to show to people, if set. Foreign text: escape it before showing it to a person.
+    /// The name to show to people, if set. Foreign text: escape before display.
     pub fn name(&self) -> Option<&str> {
         self.0.name.get().map(String::as_str)
     }
 
-    /// Sets how a command's arguments become a command line, for all clones of this value. The first form
+    /// Sets how a command's arguments become a command line, for all clones of the value. The first form
     /// stays. Default: [`CommandForm::default`].
     #[must_use]
     pub fn with_form(self, form: CommandForm) -> Self {

@@ -1,8 +1,8 @@
 //! Binds the imports of a component: to the real host for the base interfaces and the granted ones, to
 //! refusals for the others.
 //!
-//! A refusal has the import's name as the component spells it, and the types that the component expects. If
-//! a function can return an error, the refusal is that error; if not, the call traps. For example, without a
+//! A refusal has the import's name as the component spells it, and the types the component expects. If a
+//! function can return an error, the refusal is that error; if not, the call traps. For example, without a
 //! granted host `wasi:http/outgoing-handler` returns `HTTP-request-denied`.
 
 use belljar_policy::{DenyCode, ShownText};
@@ -35,7 +35,7 @@ use crate::imports::peers;
 use crate::jar::state::{Guest, WholeGuest};
 use crate::receipt::Denial;
 
-/// The interfaces that a store gets beside the base ones.
+/// The interfaces a store gets beside the base ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct GrantedImports {
     /// The network, because at least one host is granted.
@@ -51,7 +51,7 @@ impl GrantedImports {
     /// The empty set.
     pub(crate) const NOTHING: Self = Self { network: false, peers: false };
 
-    /// A number below [`Self::SETS`] for this set, as an index.
+    /// A number below [`Self::SETS`] for the set, as an index.
     pub(crate) fn set_number(self) -> usize {
         usize::from(self.network) + 2 * usize::from(self.peers)
     }
@@ -154,8 +154,8 @@ fn unknown_import_error(import: &str) -> LoadError {
     LoadError::UnknownImport(ShownText::clip_line(import, 128).to_string())
 }
 
-/// Links the interfaces that every store gets. They have no content: no environment, no arguments, and
-/// standard streams into bounded buffers.
+/// Links the interfaces every store gets. They have no content: no environment, no arguments, and standard
+/// streams into bounded buffers.
 fn add_base(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     // Links io, clocks, random, stdin, stdout and stderr.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
@@ -242,8 +242,8 @@ fn deny_function(
     })
 }
 
-/// Drops the handles that were passed to a refused function, because a handle that is still borrowed when
-/// the call ends is a trap. If one is a request, its target goes into the denial.
+/// Drops the handles passed to a refused function, because a handle that is still borrowed when the call
+/// ends is a trap. If one is a request, its target goes into the denial.
 async fn drop_handles(
     store: &mut StoreContextMut<'_, Guest>,
     params: &[Val],
@@ -268,7 +268,7 @@ async fn drop_handles(
     Ok(())
 }
 
-/// The trap for a refused function that has no error to return.
+/// The trap for a refused function without error to return.
 #[derive(Debug, thiserror::Error)]
 #[error("interface not granted")]
 pub(crate) struct NotGranted;
@@ -277,7 +277,7 @@ pub(crate) struct NotGranted;
 const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
-/// The error that a refused function returns; `None`: it has none that fits.
+/// The error a refused function returns; `None`: has none that fits.
 fn refusal_value(ty: &ComponentFunc) -> Option<Val> {
     let Type::Result(result) = ty.results().next()? else { return None };
     let payload = match result.err() {
@@ -327,7 +327,7 @@ enum ComponentWorld {
     Functions,
 }
 
-/// How a component is used that has no contract of belljar's.
+/// How a component is used without contract of belljar's.
 fn foreign_world(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let ty = component.component_type();
     let form = |item: &ComponentItem| match item {
@@ -346,7 +346,7 @@ fn foreign_world(engine: &Engine, component: &Component) -> Result<ComponentWorl
     }
 }
 
-/// Finds the contract that the exports belong to, and checks that they have its types.
+/// Finds the contract the exports belong to, and checks that they have its types.
 fn check_exports(engine: &Engine, component: &Component) -> Result<ComponentWorld, LoadError> {
     let wrong = |text: String| LoadError::WrongWorld(text);
     let ty = component.component_type();

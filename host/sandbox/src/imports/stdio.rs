@@ -13,7 +13,7 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use crate::receipt::record::CallRecord;
 
-/// The most bytes of one write, because `write-zeroes` makes the host allocate as much.
+/// The most bytes of a write, because `write-zeroes` makes the host allocate as much.
 const MAX_WRITE: usize = 64 << 10;
 
 /// The stdout, or the stderr, of a store.

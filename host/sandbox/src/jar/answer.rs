@@ -10,7 +10,7 @@ use crate::component::bindings::exports::belljar::tool::tools as wit;
 use crate::jar::output::{CallError, OutputPart, ToolErrorKind, ToolOutput};
 use crate::json::check_json;
 
-/// The most parts of one output: models read only a few.
+/// The most parts of a output: models read only a few.
 const MAX_PARTS: usize = 256;
 
 /// The most bytes of a tool error's text, because the text goes to the model. The rest is cut.
@@ -53,7 +53,7 @@ pub(crate) fn accept_output(output: wit::Output, budget: &Budget) -> Result<Tool
     Ok(ToolOutput { parts })
 }
 
-/// Converts the error that a tool returned, and cuts its text to [`MAX_MESSAGE`].
+/// Converts the error a tool returned, and cuts its text to [`MAX_MESSAGE`].
 pub(crate) fn tool_error(error: wit::ToolError) -> CallError {
     let (kind, mut message) = match error {
         wit::ToolError::InvalidArguments(text) => (ToolErrorKind::InvalidArguments, text),

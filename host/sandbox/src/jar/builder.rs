@@ -1,4 +1,4 @@
-//! Builds a jar from tools and rights, for a program that has no agents.
+//! Builds a jar from tools and rights, for a program without agents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -184,8 +184,8 @@ impl JarBuilder {
     }
 
     /// Mounts the overlay's directory as `/workspace`. Writes follow the rules of [`Self::read_write`], but
-    /// go into the overlay's layer: the directory itself does not change. Jars with clones of one overlay
-    /// see the same files.
+    /// go into the overlay's layer: the directory itself does not change. Jars with clones of an overlay see
+    /// the same files.
     pub fn overlay(mut self, overlay: &Overlay) -> Self {
         self.overlays.insert(GuestPath::workspace(), overlay.clone());
         self.mount(belljar_policy::WORKSPACE, overlay.path(), MountAccess::Overlay)
@@ -216,8 +216,8 @@ impl JarBuilder {
         self
     }
 
-    /// Adds a secret to requests for the hosts that it is bound to, for tools whose manifest names the
-    /// secret. No tool sees the value.
+    /// Adds a secret to requests for the hosts it is bound to, for tools whose manifest names the secret. No
+    /// tool sees the value.
     pub fn secret(mut self, name: SecretName, secret: Secret) -> Self {
         self.grants.secrets.insert(name.clone());
         self.secrets.insert(name, secret);

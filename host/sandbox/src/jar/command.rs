@@ -1,4 +1,4 @@
-//! Runs a command-line program as a tool: it starts with the arguments of one call, runs to its end, and its
+//! Runs a command-line program as a tool: it starts with the arguments of a call, runs to its end, and its
 //! output is the answer.
 
 use serde_json::{Map, Value};

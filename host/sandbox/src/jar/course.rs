@@ -25,8 +25,7 @@ pub struct CallCourse {
 #[derive(Default)]
 pub(crate) struct CourseFollower(Mutex<Option<CoursePosition>>);
 
-/// How far a repeatable call has come: its readings of the clock, and the blocks of random bytes that it
-/// used.
+/// How far a repeatable call has come: its readings of the clock, and the blocks of random bytes it used.
 struct CoursePosition {
     course: CallCourse,
     looks: u64,

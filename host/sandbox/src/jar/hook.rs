@@ -13,11 +13,11 @@ use crate::error::LoadError;
 use crate::jar::answer::is_object;
 use crate::jar::store::{JobResult, StoreJob};
 
-/// The fuel for one verdict: a tenth of a second of a tight loop. A hook in Rust uses a thousandth of it.
+/// The fuel for a verdict: a tenth of a second of a tight loop. A hook in Rust uses a thousandth of it.
 /// Small beside the fuel of a tool's call, because every call waits for the hook.
 const FUEL: u64 = 1_000_000_000;
 
-/// The bytes of linear memory and tables for one verdict: enough for a small script engine.
+/// The bytes of linear memory and tables for a verdict: enough for a small script engine.
 const MEMORY: u64 = 32 << 20;
 
 /// The most bytes of a verdict, which may contain new arguments. A longer one is refused.
@@ -26,8 +26,7 @@ const ANSWER: u64 = 4 << 20;
 /// The most characters of a verdict's reason, because a model needs only a sentence or two. The rest is cut.
 const MAX_REASON: usize = 1_000;
 
-/// The verdict of a hook about a call. Reasons are foreign text of bounded length: escape them before
-/// showing them to a person.
+/// The verdict of a hook about a call. Reasons are foreign text of bounded length: escape before display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     /// The hook has no objection.

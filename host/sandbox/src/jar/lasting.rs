@@ -14,12 +14,12 @@ use crate::jar::{Jar, JarSlot};
 const BEGAN_ANEW: &str = "[belljar: the tool began anew; what earlier calls had left in it (variables, \
     functions) is gone]";
 
-/// The shortest time limit that a call's arguments can set.
+/// The shortest time limit a call's arguments can set.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Jar {
     /// The tools that have state from earlier calls, or whose lost state the model has not been told of. If
-    /// the work goes on in another jar, the state of these tools is lost.
+    /// the work goes on in another jar, the state of the tools is lost.
     pub fn with_state(&self) -> Vec<ToolName> {
         let has_state = |slot: &JarSlot| {
             let open = || slot.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -62,8 +62,8 @@ impl Jar {
 }
 
 impl JarSlot {
-    /// The time limit that the call's own arguments name, for example `{"timeout": 5}`. `None` if the tool
-    /// has no such argument, or it is missing.
+    /// The time limit the call's own arguments name, for example `{"timeout": 5}`. `None` if the tool has no
+    /// such argument, or it is missing.
     pub(super) fn asked_time(&self, arguments: &str) -> Option<Duration> {
         let name = self.tool.ask.time_argument.as_ref()?;
         let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;

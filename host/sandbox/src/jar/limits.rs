@@ -3,22 +3,22 @@
 use belljar_policy::{Budget, ExhaustedLimit, Meter};
 use wasmtime::{Error, ResourceLimiter, Result};
 
-/// How many resources (streams, pollables, requests, descriptors) a store has in the host at one time. Each
+/// How many resources (streams, pollables, requests, descriptors) a store has in the host at a time. Each
 /// uses from 100 bytes to some KiB of host memory, which the memory budget does not count.
 pub(crate) const MAX_RESOURCES: usize = 4_096;
 
-/// How many component handles a store has at one time. Bounded, because a guest makes them without a call
-/// into the host.
+/// How many component handles a store has at a time. Bounded, because a guest makes them without a call into
+/// the host.
 pub(crate) const MAX_HANDLES: usize = 10_000;
 
 /// The most bytes that one call into the host, or an answer of `invoke`, may pass. Bounded, because they are
 /// copied to host memory before any check.
 pub(crate) const MAX_HOSTCALL: usize = 16 << 20;
 
-/// The most random bytes of one request, because the host's thread fills them: 64 KiB takes microseconds.
+/// The most random bytes of a request, because the host's thread fills them: 64 KiB takes microseconds.
 pub(crate) const MAX_RANDOM: u64 = 64 << 10;
 
-/// The most core instances, memories and tables of one store. A Python tool has 14, 1 and 2.
+/// The most core instances, memories and tables of a store. A Python tool has 14, 1 and 2.
 pub(crate) const MAX_INSTANCES: u32 = 64;
 const MAX_MEMORIES: usize = 16;
 const MAX_TABLES: usize = 32;
@@ -26,7 +26,7 @@ const MAX_TABLES: usize = 32;
 /// The bytes of host memory that one table element uses.
 const TABLE_ELEMENT: u64 = 16;
 
-/// The limiter of one store's memory, called by wasmtime for each growth, the initial memories included.
+/// The limiter of a store's memory, called by wasmtime for each growth, the initial memories included.
 /// Growth is reserved from the jar's budget, which all stores of a jar share, so their memories and tables
 /// count together. Dropping the limiter releases its reservation.
 #[derive(Debug)]
@@ -40,17 +40,17 @@ pub(crate) struct MemoryLimiter {
 }
 
 impl MemoryLimiter {
-    /// Makes a limiter for a store that has no memory yet.
+    /// Makes a limiter for a store without memory yet.
     pub(crate) fn new(budget: Budget) -> Self {
         Self { budget, held: 0, peak: 0, pending: 0, refused: None }
     }
 
-    /// Returns the most bytes reserved at one time since the last call of this method.
+    /// Returns the most bytes reserved at a time since the last call of this method.
     pub(crate) fn take_peak(&mut self) -> u64 {
         std::mem::replace(&mut self.peak, self.held)
     }
 
-    /// Returns the first growth that was refused since the last call of this method.
+    /// Returns the first growth refused since the last call of this method.
     pub(crate) fn take_refused(&mut self) -> Option<ExhaustedLimit> {
         self.refused.take()
     }

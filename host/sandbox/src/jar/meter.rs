@@ -1,9 +1,9 @@
-//! Bills the work of one call, and ends the call at its limits.
+//! Bills the work of a call, and ends the call at its limits.
 //!
-//! The fuel of a running store cannot be changed from outside. So the store gets all fuel that the call may
-//! use, and [`MeteredCall`] watches the call: after every [`INTERVAL`] units wasmtime yields, by waking its
-//! own task and returning `Pending`. Such a wake-up happens during the poll, which tells it apart from one
-//! by I/O. Each yield bills an interval to the shared budget, which stops the call when the budget of an
+//! The fuel of a running store cannot be changed from outside. So the store gets all fuel the call may use,
+//! and [`MeteredCall`] watches the call: after every [`INTERVAL`] units wasmtime yields, by waking its own
+//! task and returning `Pending`. Such a wake-up happens during the poll, which tells it apart from one by
+//! I/O. Each yield bills an interval to the shared budget, which stops the call when the budget of an
 //! ancestor is used up. The exact amount is settled at the end of the call.
 
 use std::future::Future;
@@ -24,10 +24,10 @@ use crate::receipt::record::CallRecord;
 /// The fuel between two yields: about 9 µs of a tight loop. The yields cost 3 % of the loop's time.
 pub(crate) const INTERVAL: u64 = 100_000;
 
-/// The fuel billed for one call into the host: about a microsecond, at 11 fuel per nanosecond.
+/// The fuel billed for a call into the host: about a microsecond, at 11 fuel per nanosecond.
 const FUEL_PER_HOST_CALL: u64 = 10_000;
 
-/// The fuel billed for each byte that the host reads, writes, sends or receives for the guest.
+/// The fuel billed for each byte the host reads, writes, sends or receives for the guest.
 const FUEL_PER_BYTE: u64 = 1;
 
 /// Why a call was ended by the host.
@@ -41,7 +41,7 @@ pub(crate) enum CallStop {
     Cancelled,
 }
 
-/// The budgets that are billed for one call.
+/// The budgets billed for a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallBudgets<'a> {
     /// The call's own budget, whose ancestors include the agent's.
@@ -51,7 +51,7 @@ pub(crate) struct CallBudgets<'a> {
 }
 
 impl CallBudgets<'_> {
-    /// The fuel that all budgets still allow: the least of them.
+    /// The fuel all budgets still allow: the least of them.
     pub(crate) fn remaining_fuel(self) -> u64 {
         let own = self.budget.remaining_amount(Meter::Fuel);
         self.slice.map_or(own, |slice| own.min(slice.remaining_amount(Meter::Fuel)))
@@ -71,14 +71,14 @@ impl CallBudgets<'_> {
         }
     }
 
-    /// The first budget that is used up, if any.
+    /// The first budget used up, if any.
     pub(crate) fn exhausted_budget(self) -> Option<ExhaustedLimit> {
         let above = || self.slice.and_then(|slice| slice.exhausted_limit(Meter::Fuel));
         self.budget.exhausted_limit(Meter::Fuel).or_else(above)
     }
 }
 
-/// The limits of one call, with the records to check them against.
+/// The limits of a call, with the records to check them against.
 pub(crate) struct CallBounds<'a> {
     /// The budgets that pay for the call.
     pub(crate) purse: CallBudgets<'a>,
@@ -111,8 +111,8 @@ impl CallBounds<'_> {
 }
 
 impl CallTally {
-    /// Corrects the bill at the end of a call: bills or refunds the difference between the fuel that the
-    /// guest used and the fuel billed so far.
+    /// Corrects the bill at the end of a call: bills or refunds the difference between the fuel the guest
+    /// used and the fuel billed so far.
     pub(crate) fn settle_fuel(&mut self, used: u64, purse: CallBudgets<'_>, record: &CallRecord) {
         let _ = self.bill_host(purse, record);
         match used.checked_sub(self.guest_fuel) {
@@ -127,7 +127,7 @@ impl CallTally {
         self.guest_fuel.saturating_add(self.host_fuel)
     }
 
-    /// Bills the host work that was recorded since the last bill.
+    /// Bills the host work recorded since the last bill.
     fn bill_host(
         &mut self,
         purse: CallBudgets<'_>,
@@ -191,7 +191,7 @@ impl<'a, F: Future> MeteredCall<'a, F> {
         Self { call, bounds, tally, flag, waker, waits: None }
     }
 
-    /// The limit that is reached at the time `now`, if any. Bills the host work that is new.
+    /// The limit reached at the time `now`, if any. Bills the host work that is new.
     fn check_bounds(&mut self, now: Instant) -> Option<CallStop> {
         let CallBounds { purse, record, cancel, .. } = self.bounds;
         if cancel.is_cancelled() || purse.budget.is_cancelled() {

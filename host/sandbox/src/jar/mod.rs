@@ -1,4 +1,4 @@
-//! A jar: all stores of one subagent, with its rights, budget and secrets.
+//! A jar: all stores of a subagent, with its rights, budget and secrets.
 
 pub(crate) mod answer;
 pub(crate) mod builder;
@@ -95,7 +95,7 @@ pub struct JarTool {
     pub wasm: Wasm,
     /// The rights that the manifest asks for.
     pub ask: ToolAsk,
-    /// The settings that the component reads through `wasi:config`, by name.
+    /// The settings the component reads through `wasi:config`, by name.
     pub config: Arc<BTreeMap<String, String>>,
 }
 
@@ -109,7 +109,7 @@ pub struct Jar {
     rights: Rights,
     budget: Budget,
     secrets: SecretStore,
-    /// The secrets that no output of a tool may contain.
+    /// The secrets no output of a tool may contain.
     watch: SecretWatch,
     /// The limit of connections, which all stores of the jar share.
     connections: ConnectionLimit,
@@ -147,7 +147,7 @@ struct SlotResources {
 pub struct CallOptions<'a> {
     /// Receives the guest's progress reports.
     pub progress: Option<ProgressSink>,
-    /// Makes the calls of other tools that the guest asks for; without it such calls are refused.
+    /// Makes the calls of other tools the guest asks for; without it such calls are refused.
     pub peers: Option<Arc<dyn PeerPort>>,
     /// The outer call, if this call is nested in one.
     pub within: Option<&'a NestedScope>,
@@ -165,7 +165,7 @@ struct SlotWork<'a> {
     shared: bool,
     with: CallOptions<'a>,
     asked: Instant,
-    /// The time limit that the call's arguments name.
+    /// The time limit the call's arguments name.
     time: Option<Duration>,
 }
 
@@ -220,7 +220,7 @@ impl Jar {
     /// futures were first polled. Overlaps with calls of other components only if both tools are hinted
     /// read-only.
     ///
-    /// `arguments` must be a JSON object as text. The permit must come from this jar's rights; a permit that
+    /// `arguments` must be a JSON object as text. The permit must come from the jar's rights; a permit that
     /// still needs a person's answer is refused ([`ToolPermit::consented`]).
     ///
     /// Dropping the future ends the call at once and discards the store.
@@ -253,7 +253,7 @@ impl Jar {
     ///
     /// A nested call (with `within` set) queues with the other nested calls of its outer call instead of in
     /// the jar, is also billed to the outer call, and ends with it. Whatever the permit, the jar refuses a
-    /// tool that the outer call's manifest does not request, and a call that would wait for itself.
+    /// tool the outer call's manifest does not request, and a call that would wait for itself.
     pub async fn call_with(
         &self,
         permit: ToolPermit,
@@ -294,7 +294,7 @@ impl Jar {
         })
     }
 
-    /// Ends running calls, waits for their operations, and drops the stores; afterwards no code of this jar
+    /// Ends running calls, waits for their operations, and drops the stores; afterwards no code of the jar
     /// has any effect. Returns the names of operations that still run after ten seconds, for example of a
     /// host with a stuck disk; normally none.
     pub async fn close(&self) -> Vec<String> {

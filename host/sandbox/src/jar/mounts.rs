@@ -30,7 +30,7 @@ pub(crate) struct MountTable {
     closed: Mutex<Option<ClosedState>>,
 }
 
-/// The identities of closed directories, as found at one time.
+/// The identities of closed directories, as found at a time.
 struct ClosedState {
     at: Instant,
     paths: Arc<[PathBuf]>,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A mount that was opened without written directories was not checked for links in them.
+    /// A mount opened without written directories was not checked for links in them.
     #[test]
     fn a_mount_is_shared_only_with_who_has_the_same_written_directories() {
         let temporary = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The running operations of one jar.
+/// The running operations of a jar.
 #[derive(Debug, Default)]
 pub(crate) struct JarOperations {
     state: Mutex<OperationsState>,

@@ -89,8 +89,8 @@ pub enum ToolErrorKind {
 }
 
 impl ToolOutput {
-    /// The text and JSON parts, joined by line ends; attachments are left out. Foreign text: escape it before
-    /// showing it to a person.
+    /// The text and JSON parts, joined by line ends; attachments are left out. Foreign text: escape before
+    /// display.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             OutputPart::Text(text) | OutputPart::Json(text) => Some(text.as_str()),

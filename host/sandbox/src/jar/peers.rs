@@ -1,5 +1,5 @@
-//! Calls that a tool makes of other tools: the interface that the jar's owner implements, and the bounds
-//! that the jar sets for any owner.
+//! Calls a tool makes of other tools: the interface the jar's owner implements, and the bounds that the jar
+//! sets for any owner.
 //!
 //! A call that may make nested calls has [`NestBounds`]. No other call runs beside it in the jar, because a
 //! tool that may call others never overlaps. Its nested calls queue in the nest instead of in the jar, so no
@@ -21,7 +21,7 @@ use crate::jar::queue::CallQueue;
 /// The jar's owner as the provider of other tools. The jar passes its guests' nested calls on to this
 /// interface; the owner decides about them, asks a person where needed, and records them.
 pub trait PeerPort: Send + Sync {
-    /// The tools that guests can call. The jar shows a guest those of them that its manifest requests.
+    /// The tools guests can call. The jar shows a guest those of them that its manifest requests.
     fn list_tools(&self) -> Vec<PeerTool>;
 
     /// Makes nested calls, each like a call of its own, and returns a result for each in the same order.
@@ -34,7 +34,7 @@ pub trait PeerPort: Send + Sync {
     ) -> BoxFuture<'static, Vec<PeerResult>>;
 }
 
-/// A tool that guests can call.
+/// A tool guests can call.
 #[derive(Debug, Clone)]
 pub struct PeerTool {
     /// The name by which a guest calls the tool.
@@ -79,7 +79,7 @@ pub struct NestedScope {
 }
 
 impl NestedScope {
-    /// The nesting depth of these calls; 1 is directly below a model's call.
+    /// The nesting depth of the calls; 1 is directly below a model's call.
     pub fn nesting_depth(&self) -> u64 {
         self.nest.depth
     }
@@ -101,7 +101,7 @@ impl NestedScope {
         let _ = self.slice.bill(Meter::Fuel, fuel);
     }
 
-    /// A token that is cancelled when the outer call has ended.
+    /// A token cancelled when the outer call has ended.
     pub fn end_token(&self) -> &CancellationToken {
         &self.nest.stop
     }
@@ -116,7 +116,7 @@ impl std::fmt::Debug for NestedScope {
 /// The bounds of the nested calls of one outer call.
 pub(crate) struct NestBounds {
     depth: u64,
-    /// The tools that the outer call's manifest requests and the agent has.
+    /// The tools the outer call's manifest requests and the agent has.
     allowed: BTreeSet<ToolName>,
     /// The tools of the components that wait for nested calls to end; calling one would wait for itself.
     waiting: BTreeSet<ToolName>,
@@ -127,7 +127,7 @@ pub(crate) struct NestBounds {
     pub(crate) stop: CancellationToken,
     /// If the outer call is nested itself, the fuel that its own outer call left for it.
     above: Option<Budget>,
-    /// The number of all nested calls below one call of the model, and its limit in `most`.
+    /// The number of all nested calls below a call of the model, and its limit in `most`.
     made: Arc<AtomicU64>,
     most: u64,
 }
@@ -193,7 +193,7 @@ impl NestBounds {
     }
 }
 
-/// The other tools that the guest of a store can call.
+/// The other tools the guest of a store can call.
 #[derive(Clone, Default)]
 pub(crate) enum PeerReach {
     /// No tool, because the guest has no right to call one, or the jar's owner provides none.
@@ -201,6 +201,6 @@ pub(crate) enum PeerReach {
     Nobody,
     /// No tool, because the call is nested as deep as allowed: this many levels.
     TooDeep(u64),
-    /// The tools of the jar's owner, within the bounds of this call.
+    /// The tools of the jar's owner, within the bounds of the call.
     Open(Arc<dyn PeerPort>, Arc<NestBounds>),
 }

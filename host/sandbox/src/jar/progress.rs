@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-/// One progress report of a tool, made with `belljar:tool/progress`. Foreign text: escape it before showing
-/// it to a person.
+/// One progress report of a tool, made with `belljar:tool/progress`. Foreign text: escape before display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgressReport {
     /// The amount done, in a unit of the tool's choice.

@@ -1,6 +1,6 @@
 //! The order of calls in a jar.
 //!
-//! Calls of one component wait for each other. Calls of different components overlap only if both tools are
+//! Calls of a component wait for each other. Calls of different components overlap only if both tools are
 //! hinted read-only; any other call runs alone in the jar. Calls start in the order of their requests; a
 //! call may overtake an earlier one only if the two may overlap.
 //!
@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 /// The most calls that wait in one jar: a model's step makes a few dozen.
 const MAX_WAITING: usize = 1_024;
 
-/// The calls of one jar that run or wait.
+/// The calls of a jar that run or wait.
 #[derive(Debug, Default)]
 pub(crate) struct CallQueue {
     state: Mutex<QueueState>,

@@ -1,4 +1,4 @@
-//! Finds the other tools that a call may make nested calls of.
+//! Finds the other tools a call may make nested calls of.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::jar::peers::{NestBounds, NestLimits, NestedScope, PeerPort, PeerReach
 use crate::jar::{Jar, SlotResources};
 
 impl Jar {
-    /// Whether a tool of this jar may call other tools: its manifest requests some that the jar's rights
+    /// Whether a tool of the jar may call other tools: its manifest requests some that the jar's rights
     /// include.
     pub fn may_call_others(&self, tool: &str) -> bool {
         let slot = self.names.get(tool).and_then(|(slot, _)| self.slots.get(*slot));
         slot.is_some_and(|slot| !self.slot_resources(slot).rights.peer_tools().is_empty())
     }
 
-    /// The tools that a call in the slot `at` may call.
+    /// The tools a call in the slot `at` may call.
     pub(super) fn peer_reach(
         &self,
         at: usize,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The clock of one call, running or stopped.
+/// The clock of a call, running or stopped.
 #[derive(Debug, Default)]
 pub(crate) struct CallClock(Mutex<ClockState>);
 

@@ -1,5 +1,4 @@
-//! The host's data of one store, and the small interfaces of a guest: log, progress, settings, random
-//! numbers.
+//! The host's data of a store, and the small interfaces of a guest: log, progress, settings, random numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use crate::jar::progress::{ProgressReport, ProgressSink};
 use crate::jar::standstill::CallClock;
 use crate::receipt::record::{CallRecord, clip_text};
 
-/// The host's data of one store, which every interface of the guest works on.
+/// The host's data of a store, which every interface of the guest works on.
 pub(crate) struct Guest {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: WasiCtx,
@@ -48,8 +47,7 @@ pub(crate) struct Guest {
     pub(crate) nested_fuel: u64,
 }
 
-/// The settings that a guest reads through `wasi:config`. Of secrets, it reads only whether they are
-/// granted.
+/// The settings a guest reads through `wasi:config`. Of secrets, it reads only whether they are granted.
 #[derive(Clone, Default)]
 pub(crate) struct GuestSettings {
     pub(crate) values: Arc<BTreeMap<String, String>>,
@@ -193,7 +191,7 @@ pub(crate) enum GuestExit {
     /// for example of `exit(3)`.
     #[error("it exited with a failure")]
     Failure,
-    /// The guest called `exit-with-code` with this status.
+    /// The guest called `exit-with-code` with the given status.
     #[error("it exited with status {0}")]
     Status(u8),
 }

@@ -25,7 +25,7 @@ use crate::jar::limits::{MAX_HANDLES, MAX_HOSTCALL};
 use crate::jar::meter::{CallBounds, CallBudgets, CallStop, CallTally, INTERVAL, MeteredCall};
 use crate::jar::state::{Guest, GuestExit};
 
-/// The open store of one component. Fields drop in order: the store before its reservation in the pool.
+/// The open store of a component. Fields drop in order: the store before its reservation in the pool.
 pub(crate) struct OpenStore {
     store: Store<Guest>,
     instance: Option<Instance>,
@@ -107,7 +107,7 @@ impl OpenStore {
         Self { store, instance: None, tool: None, permit: opening.permit }
     }
 
-    /// The host's data of this store.
+    /// The host's data of the store.
     pub(crate) fn guest_mut(&mut self) -> &mut Guest {
         self.store.data_mut()
     }
@@ -236,7 +236,7 @@ impl OpenStore {
         self.store.fuel_async_yield_interval(Some(INTERVAL))
     }
 
-    /// Replaces a trap by the limit that caused it, if any: used-up fuel, or memory that was refused.
+    /// Replaces a trap by the limit that caused it, if any: used-up fuel, or memory refused.
     fn explain_fault(&mut self, fault: RunFault, purse: CallBudgets<'_>, cap: u64) -> RunFault {
         let refused = self.guest_mut().memory.take_refused();
         match (fault, refused) {
@@ -249,8 +249,8 @@ impl OpenStore {
     }
 }
 
-/// Makes the initial memory image that all stores of a component share. The kernel cannot seal the image
-/// while one of its pages is in use, for example being moved; then it is made again.
+/// Makes the initial memory image all stores of a component share. The kernel cannot seal the image while
+/// one of its pages is in use, for example being moved; then it is made again.
 async fn share_image(component: &Component) -> wasmtime::Result<()> {
     for _ in 1..IMAGE_TRIES {
         if component.initialize_copy_on_write_image().is_ok() {
@@ -305,8 +305,7 @@ fn fault_from_error(error: &wasmtime::Error) -> RunFault {
     } else if error.downcast_ref::<DecodeUtf16Error>().is_some() {
         format!("it gave a text in UTF-16 that has half a surrogate pair; {MEND}")
     } else {
-        // A limit of the host for which the interface has no error, for example handles, or bytes of one
-        // call.
+        // A limit of the host for which the interface has no error, for example handles, or bytes of a call.
         "the host refused a call".to_owned()
     };
     let detail = ShownText::clip_line(&format!("{error:#}"), 500).to_string();

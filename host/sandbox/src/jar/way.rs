@@ -11,7 +11,7 @@ use crate::imports::files::OpenMount;
 const MAX_LINKS: usize = 40;
 
 /// Returns `mount`, opened from the path `host`, unless that path goes through a symbolic link in a
-/// directory in which agents write. Agents cannot make links, but can move directories that contain other
+/// directory where agents write. Agents cannot make links, but can move directories that contain other
 /// people's links.
 ///
 /// # Errors
@@ -25,7 +25,7 @@ pub(super) fn check_mount(
     check_way(host, mount.host_path(), written).map(|()| mount)
 }
 
-/// Does the check of [`check_mount`]; `real` is the directory that the path led to when it was opened.
+/// Does the check of [`check_mount`]; `real` is the directory the path led to when it was opened.
 fn check_way(host: &Path, real: &Path, written: &[PathBuf]) -> io::Result<()> {
     if written.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The receipt: the record of one tool call's effects that the caller gets.
+//! The receipt: the record of a tool call's effects that the caller gets.
 
 pub(crate) mod record;
 pub(crate) mod withheld;
@@ -11,8 +11,8 @@ use crate::component::wasm::Digest;
 /// The version of the receipt's JSON, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;
 
-/// The record of one tool call. It contains no value of a secret. Foreign text in it is not escaped: escape
-/// it before showing it to a person (`belljar_policy::ShownText`).
+/// The record of a tool call. It contains no value of a secret. Foreign text in it is not escaped: escape
+/// before display (`belljar_policy::ShownText`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The tool's name.
@@ -25,9 +25,9 @@ pub struct Receipt {
     pub fuel: u64,
     /// The time of each part of the call.
     pub times: CallTimes,
-    /// The most bytes of linear memory and tables that the tool's store had at one time during the call.
+    /// The most bytes of linear memory and tables the tool's store had at a time during the call.
     pub peak_memory: u64,
-    /// The bytes that the call moved.
+    /// The bytes the call moved.
     pub bytes: CallBytes,
     /// The number of calls from the guest into the host's file, network and log functions.
     pub host_calls: u64,
@@ -37,15 +37,15 @@ pub struct Receipt {
     pub denials_dropped: u64,
     /// The guest paths of files whose content was read, sorted, at most `MAX_PATHS`.
     pub paths_read: Vec<String>,
-    /// The guest paths that were created, changed, renamed or removed, sorted, at most `MAX_PATHS`.
+    /// The guest paths created, changed, renamed or removed, sorted, at most `MAX_PATHS`.
     pub paths_written: Vec<String>,
-    /// The number of paths and hosts that are not listed, because the lists were full.
+    /// The number of paths and hosts not listed, because the lists were full.
     pub paths_dropped: u64,
     /// The target of each request sent, as `scheme://host[:port]`, sorted, at most `MAX_PATHS`.
     pub hosts: Vec<String>,
     /// The names of secrets that were added to a request.
     pub secrets_used: Vec<String>,
-    /// The first lines that the guest logged.
+    /// The first lines the guest logged.
     pub logs: Vec<LogLine>,
     /// The number of log lines and progress reports beyond the limit.
     pub logs_dropped: u64,
@@ -53,7 +53,7 @@ pub struct Receipt {
     pub stdout: String,
     /// The first bytes of the guest's stderr.
     pub stderr: String,
-    /// The number of bytes of stdout and stderr that are not stored.
+    /// The number of bytes of stdout and stderr not stored.
     pub stdio_dropped: u64,
     /// The SHA-256 of the arguments as the caller passed them, in hexadecimal.
     pub arguments_digest: String,
@@ -151,7 +151,7 @@ pub struct CallTimes {
     pub total: u64,
 }
 
-/// The bytes that a call moved.
+/// The bytes a call moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallBytes {
     /// Bytes read from mounts.
@@ -182,12 +182,12 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// Makes a refusal that has no target.
+    /// Makes a refusal without target.
     pub fn new(code: DenyCode, what: impl Into<String>, facts: impl Into<String>) -> Self {
         Self { code, what: what.into(), facts: facts.into(), target: None }
     }
 
-    /// Returns this refusal with the target of the request.
+    /// Returns the refusal with the target of the request.
     #[must_use]
     pub fn with_target(self, target: &RequestTarget) -> Self {
         Self { target: Some(target.to_string()), ..self }

@@ -12,11 +12,11 @@ use belljar_policy::{Budget, ExhaustedLimit, Meter, PolicyDenial, RequestTarget}
 use crate::jar::operations::{JarOperations, OperationGuard};
 use crate::receipt::{CallBytes, Denial, LogLine};
 
-/// The most refusals stored for one call: enough to see a pattern, because a guest can cause millions.
+/// The most refusals stored for a call: enough to see a pattern, because a guest can cause millions.
 pub(crate) const MAX_DENIALS: usize = 64;
-/// The most paths read, paths written and hosts stored for one call, for each list.
+/// The most paths read, paths written and hosts stored for a call, for each list.
 pub(crate) const MAX_PATHS: usize = 256;
-/// The most bytes stored of one path, log message or fact.
+/// The most bytes stored of a path, log message or fact.
 pub(crate) const MAX_TEXT: usize = 1024;
 
 /// The effects of a store's running call, and the budget that its bytes are billed to.
@@ -67,7 +67,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns this record with the list of running operations on which closing the jar waits.
+    /// Returns the record with the list of running operations on which closing the jar waits.
     pub(crate) fn with_operations(self, operations: Arc<JarOperations>) -> Self {
         Self { operations, ..self }
     }
@@ -111,7 +111,7 @@ impl CallRecord {
         self.budget.bill(meter, bytes)
     }
 
-    /// Gives bytes back to the budget that were reserved but not moved.
+    /// Gives bytes back to the budget reserved but not moved.
     pub(crate) fn refund_bytes(&self, meter: Meter, bytes: u64) {
         self.budget.refund(meter, bytes);
         if let Some(counter) = self.meter_counter(meter) {

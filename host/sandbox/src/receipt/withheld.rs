@@ -2,7 +2,7 @@
 //! errors, log lines, standard streams and progress reports.
 //!
 //! The host passes no secret to a tool. But the tool may have found the same value elsewhere: in a file, in
-//! two halves, or in a form that the search of replies does not know.
+//! two halves, or in a form the search of replies does not know.
 
 use std::iter;
 
@@ -98,7 +98,7 @@ fn tool_texts(receipt: &mut Receipt) -> impl Iterator<Item = &mut String> {
     logs.chain(streams).chain(paths).chain(facts).chain(ending)
 }
 
-/// Replaces a text that contains a secret, and returns whether it did.
+/// Replaces a text with a secret, and returns whether it did.
 fn hide_text(watch: &SecretWatch, text: &mut String) -> bool {
     let held = watch.stands_in(text.as_bytes());
     if held {

@@ -1,5 +1,5 @@
-//! Offers the functions that a component exports as tools: each is described by its types and called with
-//! JSON. No code of the component runs before a call.
+//! Offers the functions a component exports as tools: each is described by its types and called with JSON.
+//! No code of the component runs before a call.
 
 mod names;
 mod schema;
@@ -20,25 +20,25 @@ use crate::component::tool_info::ToolHints;
 use crate::jar::state::Guest;
 use crate::{ImportNeed, LoadError};
 
-/// The most functions that a component may export: more than a model can choose among, and few enough to
-/// check all types quickly.
+/// The most functions a component may export: more than a model can choose among, and few enough to check
+/// all types quickly.
 const MAX_FUNCTIONS: usize = 256;
 
-/// The most functions that an error names.
+/// The most functions an error names.
 const MAX_NAMED: usize = 8;
 
 /// The name and the media type of the attachment for a result that is bytes.
 const BYTES_NAME: &str = "result.bin";
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// The functions that a component exports.
+/// The functions a component exports.
 pub(crate) struct FunctionSet {
     offered: Vec<OfferedFunction>,
     left_out: Vec<LeftOutFunction>,
     hints: ToolHints,
 }
 
-/// A function that is offered as a tool.
+/// A function offered as a tool.
 struct OfferedFunction {
     /// The name of the tool, for example `greet`.
     tool: String,
@@ -51,7 +51,7 @@ struct OfferedFunction {
 /// An exported function that is not offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutFunction {
-    /// The name as the component spells it. Foreign text: escape it before showing it to a person.
+    /// The name as the component spells it. Foreign text: escape before display.
     pub function: String,
     /// The reason in the host's own words, for example that a type is not supported.
     pub reason: String,
@@ -123,7 +123,7 @@ impl FunctionSet {
         Ok(Self { offered: offered.collect(), left_out, hints })
     }
 
-    /// The functions that are not offered as tools, with reasons.
+    /// The functions not offered as tools, with reasons.
     pub(crate) fn left_out(&self) -> &[LeftOutFunction] {
         &self.left_out
     }

@@ -18,7 +18,7 @@ pub(super) fn spell_function(interface: Option<&str>, function: &str) -> String 
     }
 }
 
-/// Why a function with this name cannot be offered; `None`: it can.
+/// Why a function with the given name cannot be offered; `None`: it can.
 pub(super) fn refusal_reason(function: &str) -> Option<&'static str> {
     function.starts_with('[').then_some("it belongs to a resource, which JSON cannot name")
 }

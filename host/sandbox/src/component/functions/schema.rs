@@ -141,7 +141,7 @@ fn count_cases(ty: &Type) -> usize {
     }
 }
 
-/// The schema of one case of a variant: its name, or an object with one property if the case has a value.
+/// The schema of a case of a variant: its name, or an object with one property if the case has a value.
 fn case_schema(
     name: &str,
     ty: Option<Type>,

@@ -6,8 +6,8 @@ use serde_json::{Map, Number, Value};
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{Type, Val};
 
-/// The most values in the arguments of one call, because each uses some 40 bytes of the host's memory,
-/// however short it is in JSON.
+/// The most values in the arguments of a call, because each uses some 40 bytes of the host's memory, however
+/// short it is in JSON.
 const MAX_VALUES: usize = 1_000_000;
 
 /// The most characters of a name that an error shows.
@@ -36,7 +36,7 @@ pub(super) fn outcome_types(ty: &Type) -> Option<(Option<Type>, Option<Type>)> {
     }
 }
 
-/// The bytes of a value that is a list of bytes; `None`: it is something else.
+/// The bytes of a value that is a list of bytes; `None`: something else.
 pub(super) fn to_byte_list(ty: &Type, value: &Val) -> Option<Vec<u8>> {
     match (ty, value) {
         (Type::List(list), Val::List(items)) if list.ty() == Type::U8 => Some(collect_bytes(items)),

@@ -92,8 +92,8 @@ pub(crate) enum DirContent {
     TooMuch,
 }
 
-/// Searches a directory for protected names. Moving it would move its content, and a directory that was
-/// prepared elsewhere must not become a user's `.belljar`.
+/// Searches a directory for protected names. Moving it would move its content, and a directory prepared
+/// elsewhere must not become a user's `.belljar`.
 pub(crate) fn search_directory(
     dir: BorrowedFd<'_>,
     name: &OsStr,

@@ -1,4 +1,4 @@
-//! INV-155: directories and files that are closed to all guests, known by identity and not by name. A closed
+//! INV-155: directories and files closed to all guests, known by identity and not by name. A closed
 //! directory may be inside a mount, around one, or reachable by another path, for example if `.git` of a
 //! worktree is a link to it.
 
@@ -22,7 +22,7 @@ type Identity = (i128, u64);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ClosedPaths {
     ends: Vec<Identity>,
-    /// The links on the closed paths, and the directories that a `..` on them passes.
+    /// The links on the closed paths, and the directories a `..` on them passes.
     way: Vec<Identity>,
     /// Closed paths that do not exist: the existing parent directory, and the name that is missing in it.
     missing: Vec<(Identity, OsString)>,
@@ -80,13 +80,13 @@ impl ClosedPaths {
             || self.would_be(dir, place.name_arg())
     }
 
-    /// Whether the name in this directory is a closed object, or a link or directory on the way to one.
+    /// Whether the name in the directory is a closed object, or a link or directory on the way to one.
     pub(crate) fn is_at(&self, dir: BorrowedFd<'_>, name: &OsStr) -> bool {
         let found = || statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         !self.is_empty() && found().is_ok_and(|stat| self.contains_identity(stat_identity(&stat)))
     }
 
-    /// Whether an entry with this inode may be closed. Most are not, and need no further check.
+    /// Whether an entry with the given inode may be closed. Most are not, and need no further check.
     pub(crate) fn may_be(&self, inode: u64) -> bool {
         self.ends.iter().chain(&self.way).any(|(_, known)| *known == inode)
     }
@@ -131,7 +131,7 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
 pub(crate) struct PathTrace {
     /// The target, without links, whether it exists or not.
     pub(crate) end: PathBuf,
-    /// The links that were followed, and the directories that a `..` passed; each path is without links.
+    /// The links followed, and the directories a `..` passed; each path is without links.
     pub(crate) way: Vec<PathBuf>,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A limit of open objects, with the number that are open now.
+/// A limit of open objects, with the number open now.
 #[derive(Debug)]
 pub(crate) struct OpenCounter {
     open: Arc<AtomicU64>,

@@ -124,8 +124,8 @@ impl FileTree for DiskTree {
     }
 }
 
-/// The permission bits that a replacing file takes over from the replaced one; set-user-id and the like are
-/// not among them.
+/// The permission bits a replacing file takes over from the replaced one; set-user-id and the like are not
+/// among them.
 const KEPT_MODE: u32 = 0o777;
 
 /// Before a file replaces another one, gives it the other's permissions. If the file cannot be opened, it

@@ -62,12 +62,12 @@ use crate::receipt::Denial;
 use crate::receipt::record::{CallRecord, clip_text};
 
 /// The most files, directories and hard links that one store may make: an empty file uses an inode of the
-/// disk, but no bytes that are billed.
+/// disk, but no bytes billed.
 pub(crate) const MAX_MADE: u64 = 10_000;
-/// The most entries in all open listings of one store. A listing is read as a whole, and an entry takes
-/// about 100 bytes of memory.
+/// The most entries in all open listings of a store. A listing is read as a whole, and an entry takes about
+/// 100 bytes of memory.
 pub(crate) const MAX_LISTED: u64 = 32_768;
-/// The most open streams of one store: one for each open file.
+/// The most open streams of a store: one for each open file.
 pub(crate) const MAX_STREAMS: u64 = 256;
 /// The number of calls after which other tasks may run: usually some ten microseconds of work, for the
 /// longest paths some milliseconds.
@@ -218,7 +218,7 @@ impl FilesCtx {
         }
     }
 
-    /// Counts one more file, directory or link that the guest makes, or refuses it.
+    /// Counts one more file, directory or link the guest makes, or refuses it.
     fn count_made(&mut self, what: &str) -> Result<(), FsError> {
         if self.made >= MAX_MADE {
             let facts = format!("{MAX_MADE} files and directories were made already");
@@ -228,7 +228,7 @@ impl FilesCtx {
         Ok(())
     }
 
-    /// Resolves a path. If it leads out of the directory in which it starts, refuses it and records the
+    /// Resolves a path. If it leads out of the directory where it starts, refuses it and records the
     /// refusal.
     fn resolve_path<T: FileTree>(
         &self,
@@ -241,7 +241,7 @@ impl FilesCtx {
         let first = tree.base_dir(from);
         #[cfg(test)]
         if seam::allows_all() {
-            // The only case in which the operating system gets a whole path, which a test wants.
+            // The only case where the operating system gets a whole path, which a test wants.
             return Ok(PathEnd::from_name(first, path.into()));
         }
         match walk_by(tree, first, &from.start, path, follow) {
@@ -300,7 +300,7 @@ impl FilesCtx {
         self.refuse_operation(what, DenyCode::PathNotAllowed, facts)
     }
 
-    /// Checks like [`Self::may_write`], for a file that is open already.
+    /// Checks like [`Self::may_write`], for a file open already.
     fn may_write_open(&self, what: &str, opened: &OpenDescriptor) -> Result<(), FsError> {
         self.may_write_real(what, &opened.mount, &opened.real, opened.protected)
     }
@@ -335,7 +335,7 @@ impl FilesCtx {
         }
     }
 
-    /// Refuses to change a file that has several hard links, because one may be outside of the mount.
+    /// Refuses to change a file with several hard links, because one may be outside of the mount.
     fn check_single_name(
         &self,
         what: &str,
@@ -392,7 +392,7 @@ impl OpenDescriptor {
     }
 }
 
-/// The open directory in which a path starts.
+/// The open directory where a path starts.
 struct BaseDir {
     start: WalkStart,
     opened: OpenDescriptor,
@@ -423,7 +423,7 @@ impl FilesView<'_> {
         self.ctx.open.get(&fd.rep()).cloned().ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// The directory that a descriptor refers to.
+    /// The directory a descriptor refers to.
     fn find_directory(&self, fd: &Resource<Descriptor>) -> Result<BaseDir, FsError> {
         let opened = self.find_descriptor(fd)?;
         match self.table.get(fd)? {
@@ -439,7 +439,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The regular file that a descriptor refers to.
+    /// The regular file a descriptor refers to.
     fn find_file(
         &self,
         fd: &Resource<Descriptor>,
@@ -455,7 +455,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// The file or directory that a descriptor refers to.
+    /// The file or directory a descriptor refers to.
     fn find_object(
         &self,
         fd: &Resource<Descriptor>,

@@ -1,4 +1,4 @@
-//! Mounts: the directories that a guest sees, opened, each with its permitted access.
+//! Mounts: the directories a guest sees, opened, each with its permitted access.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,7 +30,7 @@ pub(super) struct MountInfo {
     /// Whether nothing in the mount may be written, because its directory has a protected name, is below
     /// one, or is in a closed directory.
     pub(super) protected: bool,
-    /// The paths that are closed to all guests, wherever they are in the mount.
+    /// The paths closed to all guests, wherever they are in the mount.
     pub(super) closed: ClosedPaths,
     /// The host's path of the directory, without links.
     real: PathBuf,
@@ -93,7 +93,7 @@ impl OpenMount {
         Ok(Self { info: Arc::new(info) })
     }
 
-    /// Returns this mount, with `access` at most.
+    /// Returns the mount, with `access` at most.
     pub(crate) fn at_most(&self, access: MountAccess) -> Self {
         let here = &self.info;
         if here.access <= access {
@@ -108,7 +108,7 @@ impl OpenMount {
         Self { info: Arc::new(info) }
     }
 
-    /// The path at which the guest sees the mount.
+    /// The path where the guest sees the mount.
     pub(crate) fn guest_path(&self) -> &GuestPath {
         &self.info.guest
     }

@@ -1,4 +1,4 @@
-//! The names that no guest may write, compared as file systems compare names.
+//! The names no guest may write, compared as file systems compare names.
 
 use belljar_policy::PROTECTED_NAMES;
 

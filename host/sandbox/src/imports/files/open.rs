@@ -1,4 +1,4 @@
-//! Opening of files and directories (`open-at`), and the directories that a guest starts with.
+//! Opening of files and directories (`open-at`), and the directories a guest starts with.
 
 use std::sync::Arc;
 

@@ -206,7 +206,7 @@ fn search_merged(
 }
 
 impl FilesView<'_> {
-    /// The status of an open descriptor; `None`: it is not in an overlay.
+    /// The status of an open descriptor; `None`: not in an overlay.
     pub(super) fn status_over(
         &self,
         fd: &Resource<Descriptor>,
@@ -245,7 +245,7 @@ impl FilesView<'_> {
         Some(identity(a).is_some_and(|of_a| identity(b) == Some(of_a)))
     }
 
-    /// Sets the times of a file or directory that is open for writing in an overlay.
+    /// Sets the times of a file or directory open for writing in an overlay.
     pub(super) fn set_times_over(
         &self,
         overlay: &Overlay,
@@ -272,8 +272,8 @@ impl FilesView<'_> {
         }
     }
 
-    /// The listing of a directory that the overlay changed. `None`: it is unchanged, so the host's own
-    /// listing will do.
+    /// The listing of a directory that the overlay changed. `None`: unchanged, so the host's own listing
+    /// will do.
     pub(super) fn list_over(
         &mut self,
         base: &BaseDir,

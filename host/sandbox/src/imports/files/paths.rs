@@ -297,7 +297,7 @@ impl FilesView<'_> {
     }
 }
 
-/// Returns `new` if it is in another mount than `old`. Two mounts of one directory count as two.
+/// Returns `new` if it is in another mount than `old`. Two mounts of a directory count as two.
 fn other_mount<'a>(old: &BaseDir, new: &'a FsResult<BaseDir>) -> Option<&'a BaseDir> {
     new.as_ref().ok().filter(|new| !Arc::ptr_eq(&old.opened.mount, &new.opened.mount))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static ALLOWS_ALL: AtomicBool = AtomicBool::new(false);
 
-/// Makes all checks of rights in this process pass; for a test that runs in a child process.
+/// Makes all checks of rights in the current process pass; for a test that runs in a child process.
 pub(crate) fn allow_all() {
     ALLOWS_ALL.store(true, Ordering::Relaxed);
 }

@@ -18,7 +18,7 @@ use crate::overlay::{ChangeFault, FoundEntry};
 
 /// A file tree. Its methods do not check rights, and do not follow a link as the last name.
 pub(super) trait FileTree: DirStepper<Dir: HostDir> {
-    /// The directory that a descriptor refers to.
+    /// The directory a descriptor refers to.
     fn base_dir(&self, base: &BaseDir) -> Self::Dir;
 
     /// Looks up the object at the end of a path.
@@ -92,7 +92,7 @@ pub(super) trait FileTree: DirStepper<Dir: HostDir> {
     ) -> Result<(), ChangeFault>;
 }
 
-/// Whether the object with this status is of this type.
+/// Whether the object with the given status is of this type.
 pub(super) fn has_file_type(stat: &Stat, kind: rustix::fs::FileType) -> bool {
     super::walk::file_type(stat) == kind
 }

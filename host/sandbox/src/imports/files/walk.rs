@@ -2,9 +2,9 @@
 //!
 //! Each step opens one name in a directory that is open already, without following links. So no step can
 //! leave the mount, whatever another process replaces meanwhile. Links are read and expanded here. The
-//! result is an open parent directory and one last name, so the path that is changed is exactly the path
-//! that was checked for protected names and access. Therefore neither the operating system nor wasmtime-wasi
-//! ever gets a whole path. For example, `a/../../etc` fails at the second `..`.
+//! result is an open parent directory and one last name, so the path changed is exactly the path checked for
+//! protected names and access. Therefore neither the operating system nor wasmtime-wasi ever gets a whole
+//! path. For example, `a/../../etc` fails at the second `..`.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub(crate) enum FollowMode {
 pub(crate) enum WalkError {
     /// An error of the operating system.
     Errno(Errno),
-    /// The path leads out of the directory in which it starts, for this reason.
+    /// The path leads out of the directory where it starts, for this reason.
     Escape(&'static str),
 }
 
@@ -53,7 +53,7 @@ impl From<Errno> for WalkError {
     }
 }
 
-/// The directory in which a path starts.
+/// The directory where a path starts.
 #[derive(Debug, Clone)]
 pub(crate) struct WalkStart {
     /// The open directory.
@@ -72,11 +72,11 @@ pub(crate) trait DirStepper {
     /// Opens the subdirectory `name` of `top`, without following a link.
     fn enter_dir(&self, top: &Self::Dir, name: &OsStr) -> Result<Self::Dir, Errno>;
 
-    /// The target of `name` in `top`; `None`: it is not a link.
+    /// The target of `name` in `top`; `None`: not a link.
     fn read_link(&self, top: &Self::Dir, name: &OsStr) -> Result<Option<OsString>, Errno>;
 }
 
-/// A directory that the host may or may not have, for example one that is only in an overlay.
+/// A directory the host may or may not have, for example one that is only in an overlay.
 pub(crate) trait HostDir {
     /// The host's open directory, if there is one.
     fn host_dir(&self) -> Option<BorrowedFd<'_>>;
@@ -139,7 +139,7 @@ impl HostDir for DiskDir {
 }
 
 impl PathEnd {
-    /// The open directory that contains the last name.
+    /// The open directory with the last name.
     pub(crate) fn parent_fd(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
@@ -161,7 +161,7 @@ impl<D> PathEnd<D> {
         Self { dir, name: Some(name), real, protected: false, must_be_dir: false }
     }
 
-    /// The open directory that contains the last name.
+    /// The open directory with the last name.
     pub(crate) fn parent_dir(&self) -> &D {
         &self.dir
     }
@@ -181,7 +181,7 @@ impl<D> PathEnd<D> {
     }
 }
 
-/// The type of the object with this status.
+/// The type of the object with the given status.
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
@@ -248,7 +248,7 @@ struct PathWalk<'a, S: DirStepper> {
     steps: &'a S,
     first: S::Dir,
     start: &'a WalkStart,
-    /// The directories that were entered and not left again, each with its name.
+    /// The directories entered and not left again, each with its name.
     stack: Vec<(S::Dir, OsString)>,
     /// The names that are still to be followed.
     queue: VecDeque<OsString>,
@@ -307,7 +307,7 @@ impl<S: DirStepper> PathWalk<'_, S> {
         }
     }
 
-    /// The target of the name in the current directory; `None`: it is not a link.
+    /// The target of the name in the current directory; `None`: not a link.
     fn link_at(&self, name: &OsStr) -> Result<Option<OsString>, WalkError> {
         Ok(self.steps.read_link(self.current_dir(), name)?)
     }

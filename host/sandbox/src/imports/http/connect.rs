@@ -20,7 +20,7 @@ use super::options::HttpOptions;
 use super::own::stays_here;
 use crate::receipt::record::CallRecord;
 
-/// The most addresses of one name that are tried.
+/// The most addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
 /// The most time to resolve a name, connect, and negotiate TLS.
@@ -33,7 +33,7 @@ const MAX_BETWEEN_BYTES: Duration = Duration::from_secs(60);
 /// The timeout for a guest that sets it to zero.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// The timeouts of one request, as the guest set them, within the bounds above.
+/// The timeouts of a request, as the guest set them, within the bounds above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HttpTimeouts {
     pub(crate) connect: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct HttpTimeouts {
 }
 
 impl HttpTimeouts {
-    /// Reads the timeouts that a guest set; one that it did not set is the longest.
+    /// Reads the timeouts a guest set; one that it did not set is the longest.
     pub(crate) fn from_options(options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         let clamp = |asked: Option<Duration>, most: Duration| {
@@ -108,7 +108,8 @@ async fn permitted_addresses(
     let mut refusal = None;
     for ip in found.into_iter().take(MAX_ADDRESSES) {
         match permit.check_address(ip) {
-            // INV-114: if one address leads to a listener of this process, the whole request is refused.
+            // INV-114: if one address leads to a listener of the current process, the whole request is
+            // refused.
             Ok(address) if options.own.contains_address(address.socket_address()) => {
                 return Err(own_listener(permit, record));
             }
@@ -188,7 +189,7 @@ fn tls_error(error: &io::Error) -> Error {
     }
 }
 
-/// Makes the TLS settings with the trusted root certificates of this machine.
+/// Makes the TLS settings with the trusted root certificates of the local machine.
 pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -198,8 +199,8 @@ pub(crate) fn system_tls() -> Result<ClientConfig, rustls::Error> {
     Ok(prepare_tls(config))
 }
 
-/// Restricts TLS settings to HTTP/1.1, which is the gate's protocol, and without resumed sessions, because
-/// subagents must not share sessions.
+/// Restricts TLS settings to HTTP/1.1, the gate's protocol, and without resumed sessions, because subagents
+/// must not share sessions.
 pub(crate) fn prepare_tls(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::disabled();

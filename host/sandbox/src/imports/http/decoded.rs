@@ -1,8 +1,8 @@
-//! Decodes a reply that the server compressed although the guest did not ask for it.
+//! Decodes a reply the server compressed although the guest did not ask for it.
 //!
 //! The gate does this for tools in every language and for the host's own clients, because none of them
-//! expects compression that it did not ask for. A guest that asks for a coding gets the bytes unchanged. In
-//! a run with secrets, compressed replies are refused instead (INV-103).
+//! expects compression it did not ask for. A guest that asks for a coding gets the bytes unchanged. In a run
+//! with secrets, compressed replies are refused instead (INV-103).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn has_coding_request(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 ///
-/// The reply has a coding that is not supported.
+/// The reply has a coding not supported.
 pub(crate) fn decode_reply(
     mut reply: Response<WasiBody>,
     record: &Arc<CallRecord>,

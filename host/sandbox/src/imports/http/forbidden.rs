@@ -17,8 +17,7 @@ pub(crate) fn is_always_forbidden(name: &HeaderName) -> bool {
         || CONNECTION_HEADERS.contains(&text)
 }
 
-/// The filter of forbidden headers for one store; it also forbids the headers in which the host sends
-/// secrets.
+/// The filter of forbidden headers for a store; it also forbids the headers in which the host sends secrets.
 pub(crate) fn header_filter(secret_headers: Vec<HeaderName>) -> ForbiddenHeaderFilter {
     Arc::new(move |name| is_always_forbidden(name) || secret_headers.contains(name))
 }

@@ -51,7 +51,7 @@ const MAX_CLOSING: Duration = Duration::from_secs(1);
 /// A future that drives the connection of a request while its reply is read.
 pub(crate) type Io = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
-/// The gate for all requests of one store.
+/// The gate for all requests of a store.
 pub(crate) struct HttpGate {
     pub(crate) scope: HostScope,
     pub(crate) secrets: JarSecrets,
@@ -277,7 +277,7 @@ impl HttpGate {
     }
 
     /// Makes the request as it is sent: the URL reduced to path and query, the host's own `Host` header, and
-    /// the secrets last. A request to this machine gets the mark of a guest (INV-114), because another
+    /// the secrets last. A request to the local machine gets the mark of a guest (INV-114), because another
     /// belljar may receive it.
     fn finish_request(
         &self,
@@ -351,7 +351,7 @@ fn origin_form(uri: &Uri) -> Result<PathAndQuery, Error> {
     path.parse().map_err(|_| Error::HttpRequestUriInvalid)
 }
 
-/// All codings that a reply's headers name, in lower case, for example `gzip`.
+/// All codings a reply's headers name, in lower case, for example `gzip`.
 fn reply_codings(headers: &HeaderMap) -> impl Iterator<Item = String> {
     let all = headers.get_all(CONTENT_ENCODING).iter().chain(headers.get_all(TRANSFER_ENCODING));
     all.flat_map(|value| {

@@ -20,8 +20,8 @@ use super::refusal::{MAX_PATH, deny_request};
 
 use types::{ErrorCode, HeaderError as BadHeader, Method, Scheme, StatusCode};
 
-/// The most header lists and unsent requests of one store at one time. Each list may have
-/// `MAX_HEADER_BYTES`, and each request one piece of its body.
+/// The most header lists and unsent requests of a store at a time. Each list may have `MAX_HEADER_BYTES`,
+/// and each request one piece of its body.
 pub(crate) const MAX_HELD: usize = 128;
 /// The most bytes of a method's name; the gate permits only the common ones anyway.
 const MAX_METHOD: usize = 32;
@@ -76,8 +76,8 @@ impl HttpView<'_> {
     }
 }
 
-/// Drops a request that was refused before any check, and returns its target for the receipt. `None`: no
-/// rule for hosts could name the target.
+/// Drops a request refused before any check, and returns its target for the receipt. `None`: no rule for
+/// hosts could name the target.
 pub(crate) fn take_refused(
     view: &mut HttpView<'_>,
     request: Request,

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::receipt::Denial;
 use crate::receipt::record::CallRecord;
 
-/// The most bytes of one reply with its headers, so that one reply cannot use up the whole budget.
+/// The most bytes of a reply with its headers, so that one reply cannot use up the whole budget.
 pub(crate) const MAX_REPLY: u64 = 32 << 20;
 
 /// A connection that can be read and written, for example TCP or TLS.

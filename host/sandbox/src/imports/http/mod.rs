@@ -2,8 +2,8 @@
 //! checked address, every byte billed, and secrets added by the host.
 //!
 //! The gate speaks HTTP/1.1, over TLS or in clear text. It follows no redirect: the guest gets the reply,
-//! and its next request is checked like the first. It decodes a reply that is compressed without having been
-//! asked to be, and uses no proxy.
+//! and its next request is checked like the first. It decodes a reply compressed without having been asked
+//! to be, and uses no proxy.
 //!
 //! In a run without secrets, a reply reaches the guest as it arrives. In a run with secrets, the whole reply
 //! is searched first, so an endless reply never reaches the guest.
@@ -47,11 +47,11 @@ pub use self::resolve::{NameResolver, SystemResolver};
 pub(crate) use self::secrets::{JarSecrets, SecretWatch};
 pub use self::secrets::{MAX_VALUE, MIN_VALUE, Secret, SecretError, SecretStore};
 
-/// The most bytes of one write to a request's body, because the guest chooses the size and the host buffers
+/// The most bytes of a write to a request's body, because the guest chooses the size and the host buffers
 /// the bytes.
 const BODY_CHUNK: usize = 64 << 10;
 
-/// The network of one store: wasmtime's part, the gate, and the count of resources.
+/// The network of a store: wasmtime's part, the gate, and the count of resources.
 pub(crate) struct HttpCtx {
     inner: WasiHttpCtx,
     hooks: GateHooks,
@@ -105,7 +105,7 @@ impl HttpCtx {
     }
 }
 
-/// Makes a gate for requests that the host itself sends for one call.
+/// Makes a gate for requests the host itself sends for a call.
 pub(crate) fn host_gate(
     scope: HostScope,
     secrets: JarSecrets,

@@ -14,15 +14,15 @@ use super::connect;
 use super::own::OwnListeners;
 use super::resolve::{NameResolver, SystemResolver};
 
-/// The most open connections of one jar, whatever its limits say.
+/// The most open connections of a jar, whatever its limits say.
 const MAX_CONNECTIONS: usize = 256;
 
 /// The options of the network gate; clones share their state. Default: the system's resolver, and the
-/// trusted root certificates of this machine.
+/// trusted root certificates of the local machine.
 #[derive(Clone)]
 pub struct HttpOptions {
     resolver: Arc<dyn NameResolver>,
-    /// The ports on which this process listens.
+    /// The ports on which the current process listens.
     pub(crate) own: OwnListeners,
     tls: Option<Arc<ClientConfig>>,
     /// The TLS settings with the machine's root certificates. Made when first needed, because reading those
@@ -63,8 +63,8 @@ impl HttpOptions {
         self
     }
 
-    /// INV-114: sets the addresses on which this process listens. No guest can connect to these ports on this
-    /// machine, whatever its grants. Default: none.
+    /// INV-114: sets the addresses on which the current process listens. No guest can connect to these ports
+    /// on the local machine, whatever its grants. Default: none.
     #[must_use]
     pub fn with_own_listeners(mut self, listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.own = OwnListeners::new(listeners);

@@ -1,14 +1,14 @@
-//! The ports on which this process listens. No guest may connect to them, whatever its grants.
+//! The ports on which the current process listens. No guest may connect to them, whatever its grants.
 //!
 //! A grant of `http://127.0.0.1:*` means the operator's other services, not the server that runs the guest.
-//! That server would take a guest's request for one of the operator's, because both come from this machine;
-//! or for one of a user's, if the guest knows the user's key.
+//! That server would take a guest's request for one of the operator's, because both come from the local
+//! machine; or for one of a user's, if the guest knows the user's key.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-/// The ports on which this process listens. A port is closed on all addresses of this machine, because
-/// routes and interfaces decide which addresses lead to a listener, and they change.
+/// The ports on which the current process listens. A port is closed on all addresses of the local machine,
+/// because routes and interfaces decide which addresses lead to a listener, and they change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OwnListeners(Arc<[u16]>);
 
@@ -17,12 +17,12 @@ impl OwnListeners {
         Self(listeners.into_iter().map(|address| address.port()).collect())
     }
 
-    /// Whether this address leads to a listener of this process, as far as the address itself tells.
+    /// Whether the address leads to a listener of the current process, as far as the address itself tells.
     pub(crate) fn contains_address(&self, target: SocketAddr) -> bool {
         self.contains_port(target.port()) && is_this_machine(target.ip())
     }
 
-    /// Whether a connection leads to a listener, if it stays on this machine ([`stays_here`]).
+    /// Whether a connection leads to a listener, if it stays on the local machine ([`stays_here`]).
     pub(crate) fn hold_here(&self, target: SocketAddr) -> bool {
         self.contains_port(target.port())
     }
@@ -32,7 +32,7 @@ impl OwnListeners {
     }
 }
 
-/// Whether a new connection ends on this machine, whatever address it was made to.
+/// Whether a new connection ends on the local machine, whatever address it was made to.
 pub(crate) fn stays_here(
     local: std::io::Result<SocketAddr>,
     peer: std::io::Result<SocketAddr>,
@@ -59,7 +59,7 @@ fn is_this_machine(ip: IpAddr) -> bool {
         .any(|ip| ip.is_loopback() || ip.is_unspecified() || zero_net(ip))
 }
 
-/// Whether an address is in `0.0.0.0/8`, which leads to this machine on some systems.
+/// Whether an address is in `0.0.0.0/8`, which leads to the local machine on some systems.
 fn zero_net(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0)
 }

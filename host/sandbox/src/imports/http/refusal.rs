@@ -1,4 +1,4 @@
-//! The errors that a guest gets for a refused or failed request.
+//! The errors a guest gets for a refused or failed request.
 
 use belljar_policy::DenyCode;
 use wasmtime_wasi_http::Error;

@@ -1,6 +1,6 @@
 //! Finds the value of a secret in a server's reply or in a tool's text.
 //!
-//! The forms that are found, each in any letter case:
+//! The forms found, each in any letter case:
 //!
 //! - the value itself, with each byte plain or escaped as in JSON, a URL or HTML, in any mix (see
 //!   [`spelled`]);
@@ -37,7 +37,7 @@ const MIN_FORM: usize = 6;
 /// eight times the value's bytes, and each byte of a form costs time for every byte of text.
 const MAX_SPELLED: usize = 128;
 
-/// All searched forms of one value.
+/// All searched forms of a value.
 pub(crate) struct SecretForms {
     spelled: SpelledTexts,
     sums: RollingSums,
@@ -51,14 +51,14 @@ impl SecretForms {
     }
 }
 
-/// The forms that are found with plain or escaped bytes.
+/// The forms found with plain or escaped bytes.
 fn spelled_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let inner = STANDARD.decode(value).or_else(|_| URL_SAFE_NO_PAD.decode(value));
     let coded = if value.len() <= MAX_SPELLED { base64_forms(value) } else { Vec::new() };
     long_enough([value.to_vec()].into_iter().chain(inner.ok()).chain(coded))
 }
 
-/// The forms that are found without escapes only.
+/// The forms found without escapes only.
 fn coded_forms(value: &[u8]) -> BTreeSet<Vec<u8>> {
     let hex = value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
     let coded = if value.len() <= MAX_SPELLED { Vec::new() } else { base64_forms(value) };

@@ -1,5 +1,5 @@
-//! Secrets: values that the host adds to requests, and that no guest sees. For example `authorization:
-//! Bearer ...` for `https://api.test`.
+//! Secrets: values the host adds to requests, and that no guest sees. For example `authorization: Bearer
+//! ...` for `https://api.test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,13 +18,13 @@ pub const MIN_VALUE: usize = 8;
 /// The most bytes of a value, because servers accept headers of 8 KiB.
 pub const MAX_VALUE: usize = 4096;
 
-/// How many replies and texts of one run may be withheld before its tools can send no more requests. Each
-/// one confirms a guess at the value, and guessing takes many. A server that now and then repeats its key
-/// stays below the limit.
+/// How many replies and texts of a run may be withheld before its tools can send no more requests. Each one
+/// confirms a guess at the value, and guessing takes many. A server that now and then repeats its key stays
+/// below the limit.
 const MAX_ECHOES: u32 = 16;
 
-/// A secret: a value, with the hosts, the header and the prefix that it is bound to. `Debug` does not show
-/// the value.
+/// A secret: a value, with the hosts, the header and the prefix it is bound to. `Debug` does not show the
+/// value.
 pub struct Secret {
     value: SecretString,
     /// The prefix and the value, as sent in the header.
@@ -48,7 +48,7 @@ pub enum SecretError {
     /// The value is too long for a header.
     #[error("the value has more than {MAX_VALUE} bytes, too long for a header")]
     TooLong,
-    /// The prefix or the value has characters that a header cannot have.
+    /// The prefix or the value has characters a header cannot have.
     #[error("the prefix or the value holds characters that no header can carry")]
     NotAHeaderValue,
     /// The header cannot carry a secret, for example `host`.
@@ -71,7 +71,7 @@ pub struct SecretStore {
     echoes: Arc<AtomicU32>,
 }
 
-/// The secrets that requests of one tool may use, and the secrets that are withheld from its replies.
+/// The secrets that requests of a tool may use, and the secrets that are withheld from its replies.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JarSecrets {
     secrets: Vec<(SecretName, Arc<Secret>)>,
@@ -87,9 +87,9 @@ pub(crate) struct SecretWatch {
 }
 
 impl Secret {
-    /// Makes a secret from its value, the hosts that it is bound to, and its header. `prefix` goes before
-    /// the value in the header, for example `Bearer `. The value is sent over TLS only, except to hosts
-    /// whose rule begins with `http://`.
+    /// Makes a secret from its value, the hosts it is bound to, and its header. `prefix` goes before the
+    /// value in the header, for example `Bearer `. The value is sent over TLS only, except to hosts whose
+    /// rule begins with `http://`.
     pub fn new(
         value: &SecretString,
         hosts: Vec<HostRule>,
@@ -183,13 +183,13 @@ impl SecretStore {
     }
 
     /// The value of a secret, for a request of the host itself in a protocol that passes secrets outside of
-    /// headers. `None`: there is no such secret, or it is not bound to this target.
+    /// headers. `None`: there is no such secret, or it is not bound to the target.
     pub fn value_for(&self, name: &SecretName, target: &RequestTarget) -> Option<SecretString> {
         let secret = self.secrets.get(name).filter(|secret| secret.is_for(target));
         secret.map(|secret| secret.value.clone())
     }
 
-    /// Returns these secrets for one run, whose agents' secrets are `names`. Every reply to a tool, and every
+    /// Returns the secrets for a run, whose agents' secrets are `names`. Every reply to a tool, and every
     /// text of a tool, is then searched for `names`, in all jars made from the result. The count of withheld
     /// texts starts at zero.
     #[must_use]
@@ -197,13 +197,13 @@ impl SecretStore {
         Self { secrets: self.secrets.clone(), watched: names.clone(), echoes: Arc::default() }
     }
 
-    /// Returns these secrets for the same run, with `names` added to those searched for.
+    /// Returns the secrets for the same run, with `names` added to those searched for.
     pub(crate) fn with_watched(mut self, names: &BTreeSet<SecretName>) -> Self {
         self.watched.extend(names.iter().cloned());
         self
     }
 
-    /// The secrets that a tool may use; names without a secret are ignored. Its replies are searched for them
+    /// The secrets a tool may use; names without a secret are ignored. Its replies are searched for them
     /// too.
     pub(crate) fn allowed_secrets(&self, names: &BTreeSet<SecretName>) -> JarSecrets {
         let watch = self.clone().with_watched(names).secret_watch();
@@ -231,7 +231,7 @@ impl SecretWatch {
         SecretScanner::for_forms(self.secrets.iter().map(|(_, secret)| &secret.forms).collect())
     }
 
-    /// Whether a text contains a secret, in any form that the search knows.
+    /// Whether a text contains a secret, in any form the search knows.
     pub(crate) fn stands_in(&self, text: &[u8]) -> bool {
         let mut scanner = self.to_scanner();
         // In pieces, because the scanner copies each piece.

@@ -28,7 +28,7 @@ pub(crate) enum PartialEscape {
 pub(crate) enum EscapeEffect {
     /// The escape goes on.
     Open(PartialEscape),
-    /// The escape ends with this input byte, and stands for this value.
+    /// The escape ends with this input byte, and stands for the value.
     Is(u8),
     /// The bytes are no escape.
     Nothing,
@@ -97,7 +97,7 @@ fn byte_effect(number: u32) -> EscapeEffect {
     u8::try_from(number).map_or(EscapeEffect::Nothing, EscapeEffect::Is)
 }
 
-/// HTML's names for characters that a header may have, without letters and digits.
+/// HTML's names for characters a header may have, without letters and digits.
 const NAMES: &[(&str, u8)] = &[
     ("amp", b'&'),
     ("quot", b'"'),

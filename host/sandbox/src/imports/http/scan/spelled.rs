@@ -11,13 +11,13 @@
 
 use super::escapes::{EscapeEffect, PartialEscape};
 
-/// How many escapes may be open at one time. A byte of an escape may be escaped itself: in `%26quot%3B`, an
+/// How many escapes may be open at a time. A byte of an escape may be escaped itself: in `%26quot%3B`, an
 /// HTML quote is inside a URL. More layers than this are not decoded.
 const MAX_OPEN: usize = 4;
 
 /// The texts to find, one after the other, as a table of bits.
 pub(crate) struct SpelledTexts {
-    /// For each byte value, the positions at which the texts have that byte: one bit per byte of the texts.
+    /// For each byte value, the positions where the texts have that byte: one bit per byte of the texts.
     rows: Vec<u64>,
     /// The positions of the texts' first bytes, and of their last bytes.
     first: Vec<u64>,
@@ -145,7 +145,7 @@ impl TextMatcher {
         let again = escape == PartialEscape::Backslash
             && innermost.is_some_and(|open| open.escape == PartialEscape::Backslash);
         let place = match self.count {
-            // The second of two backslashes was the byte that the first escapes.
+            // The second of two backslashes was the byte the first escapes.
             count if again => count.saturating_sub(1),
             // There are too many open escapes, so all are given up.
             MAX_OPEN => 0,
@@ -182,7 +182,7 @@ fn advance_states(
     let texts = spelled.byte_row(byte).iter().zip(&spelled.first).zip(&spelled.last);
     let sets = before.iter().zip(to).zip(met);
     for (((before, to), met), ((row, first), last)) in sets.zip(texts) {
-        // Shifting also moves the last bit of one text to the first of the next. That does no harm, because
+        // Shifting also moves the last bit of a text to the first of the next. That does no harm, because
         // the first bit of every text is set in any case.
         let moved = (before << 1 | carried | first) & row;
         carried = before >> 63;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 /// The texts to find, grouped by their length.
 pub(crate) struct RollingSums {
-    /// The base of the sums: an odd random number, unknown outside of this process.
+    /// The base of the sums: an odd random number, unknown outside of the current process.
     base: u64,
     groups: Vec<SumGroup>,
 }
