@@ -1,9 +1,9 @@
-//! Makes a constant of every component in `prebuilt/`, deflated: `NAME.wasm` becomes the crate-private
-//! `NAME` of `src/guests.rs`. So do the stock tools that attacks call. The crate denies dead code, so a guest without an attack that uses it fails
-//! the build.
+//! Makes a constant of every component in `prebuilt/`, compressed: `NAME.wasm` becomes the crate-private
+//! `NAME` of `src/guests.rs`. The stock tools that attacks call become constants too. The crate denies dead
+//! code, so a guest without an attack that uses it fails the build.
 //!
-//! The components are made of the texts in `guests/` beforehand, so that building belljar takes no
-//! assembler: a test of `tests/kit` holds one against the other, and writes them.
+//! The components are assembled beforehand from the texts in `guests/`, so that building belljar needs no
+//! assembler. A test of `tests/kit` assembles them again and compares.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,9 +13,11 @@ use std::{env, fs, io};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
-/// Stock tools that attacks call.
+/// The stock tools that attacks call.
 const STOCK: [&str; 2] = ["file_read", "run_javascript"];
 
+/// Compresses every component into the build's output directory, and writes `guests.rs` with a constant for
+/// each.
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
@@ -45,7 +47,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("guests.rs"), code)
 }
 
-/// The components of a folder, by stem, sorted.
+/// The components of a folder, each with its file name without the ending, sorted.
 fn list_components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -59,7 +61,7 @@ fn list_components(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// A file with the component deflated.
+/// Writes the compressed component to the output directory; returns the file's path.
 fn pack_component(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&fs::read(wasm)?)?;
@@ -68,9 +70,10 @@ fn pack_component(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
     Ok(packed)
 }
 
-/// One constant. Private to the crate, so that an unused one is dead code.
+/// Adds the constant of one component. It is private to the crate, so that an unused one is reported as dead
+/// code.
 fn write_constant(code: &mut String, name: &str, about: &str, packed: &Path) {
-    // Writing to a `String` cannot fail.
+    // The write cannot fail, because a `String` grows as needed.
     let _ = writeln!(
         code,
         "/// {about}\npub(crate) const {}: Guest = Guest {{ name: {name:?}, packed: include_bytes!({packed:?}) }};",
@@ -78,7 +81,7 @@ fn write_constant(code: &mut String, name: &str, about: &str, packed: &Path) {
     );
 }
 
-/// The first comment of a guest.
+/// The first comment in a guest's source, which becomes the constant's documentation.
 fn first_comment(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix(";;")).map(str::trim);
     lines.collect::<Vec<_>>().join(" ")

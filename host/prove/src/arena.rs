@@ -1,5 +1,5 @@
-//! The place of an attack: directories, addresses, a secret and a neighbour of its own, in the one
-//! sandbox of the process.
+//! The surroundings of an attack in this process: directories, addresses, a secret and a neighbour of its
+//! own, in the sandbox that all attacks of the process share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::suite::Suite;
 use crate::tree::{self, AttackTree};
 use crate::witness::ArenaWitness;
 
-/// One attack's surroundings. See the crate's documentation for what is checked afterwards.
+/// The surroundings of one attack. The crate's documentation lists what is checked afterwards.
 pub struct Arena {
     pub(crate) suite: Suite,
     tree: AttackTree,
@@ -37,13 +37,13 @@ pub struct Arena {
     neighbour: Mutex<Option<Arc<JarNeighbour>>>,
 }
 
-/// How things were before the attack.
+/// What is compared after the attack: the digest of the files outside, and the bytes of memory.
 struct ArenaPicture {
     outside: [u8; 32],
     resident: Option<u64>,
 }
 
-/// The growth of the process.
+/// The growth of the process, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProcessGrowth {
     pub(crate) left: u64,
@@ -51,6 +51,7 @@ pub(crate) struct ProcessGrowth {
 }
 
 impl Arena {
+    /// Makes the directories, the forbidden address and the secret of an attack, and starts its neighbour.
     pub(crate) async fn new(suite: &Suite) -> Result<Self> {
         let (tree, forbidden) = (AttackTree::new()?, ForbiddenListener::listen().await?);
         let root = tree.root().to_string_lossy().into_owned();
@@ -70,26 +71,25 @@ impl Arena {
         Ok(arena)
     }
 
-    /// A directory of the tree: `workspace`, `second`, `home`, `outside` (with `canary.txt` and
-    /// `folder/inner.txt`), `neighbour`.
+    /// The path of a directory of this attack: `workspace`, `second`, `home`, `outside` (with `canary.txt`
+    /// and `folder/inner.txt`), or `neighbour`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.tree.path(name)
     }
 
-    /// The attacker's mount.
+    /// The directory that the attacker's jar mounts at `/workspace`.
     pub fn workspace(&self) -> PathBuf {
         self.path("workspace")
     }
 
-    /// A directory next to the mount that nobody may read or change.
+    /// A directory next to the mount that an attack must neither read nor change.
     pub fn outside_path(&self) -> PathBuf {
         self.path("outside")
     }
 
-    /// Puts a file into the workspace.
+    /// Writes a file in the workspace.
     ///
     /// # Errors
-    ///
     /// When it cannot be written.
     pub fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Escape> {
         let path = self.workspace().join(name);
@@ -99,51 +99,48 @@ impl Arena {
         Ok(std::fs::write(path, text)?)
     }
 
-    /// An overlay of the workspace, with its layer beside it.
+    /// Opens an overlay of the workspace; its layer is in the attack's directory `layer`.
     ///
     /// # Errors
-    ///
     /// When it cannot be opened.
     pub fn open_overlay(&self, quota: OverlayQuota) -> Result<Overlay, Escape> {
         let overlay = Overlay::open(self.workspace(), self.path("layer"), quota);
         Ok(overlay.context("no overlay")?)
     }
 
-    /// A loopback address that listens and must never be reached.
+    /// A loopback address with a listener that no attack may reach.
     pub fn forbidden_address(&self) -> SocketAddr {
         self.forbidden.address()
     }
 
-    /// A loopback peer that answers as scripted.
+    /// Starts a server on a loopback address that answers as scripted.
     ///
     /// # Errors
-    ///
     /// When it cannot listen.
     pub async fn start_peer(&self, script: Script) -> Result<LoopbackPeer, Escape> {
         Ok(LoopbackPeer::start(script).await?)
     }
 
-    /// The addresses that a name resolves to: each answer in turn, the last one from then on. Names
-    /// of other attacks are in the same list: use a separate one, for example `rebind.test`.
+    /// Sets the addresses that a name resolves to: each list is one answer in turn, and the last one is
+    /// repeated. Attacks share one list of names, so each uses a name of its own, for example `rebind.test`.
     pub fn set_name_answers(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         self.suite.name_table().set_answers(name, answers);
     }
 
-    /// The value of the secret, for peers that repeat it.
+    /// The value of the attack's secret, for scripted servers that repeat it.
     pub fn secret_value(&self) -> &str {
         self.witness.secret.value()
     }
 
-    /// The process's sandbox, for attacks on loading and describing.
+    /// The sandbox of the process, for attacks on loading and describing components.
     pub fn sandbox(&self) -> &Sandbox {
         self.suite.sandbox()
     }
 
-    /// A sandbox of the attack's own, with nothing in memory: for attacks on the cache and on
-    /// the compiler. It has no pool, and default limits.
+    /// Creates a sandbox for this attack alone, with nothing in memory: for attacks on the cache and on the
+    /// compiler. It has no pool of stores, and default limits.
     ///
     /// # Errors
-    ///
     /// When the cache directory cannot be used.
     pub fn own_sandbox(
         &self,
@@ -154,12 +151,12 @@ impl Arena {
         Sandbox::new(SandboxConfig { cache_dir, compiler, pool, ..SandboxConfig::default() })
     }
 
-    /// Who compiles the guests of this suite.
+    /// The compiler of this suite's guests: this process or a child.
     pub fn compiler(&self) -> Compiler {
         self.suite.compiler().clone()
     }
 
-    /// The component of a guest.
+    /// The component of a guest, for loading.
     pub fn guest_wasm(&self, guest: Guest) -> Wasm {
         self.suite.guest_wasm(&guest)
     }
@@ -172,7 +169,7 @@ impl Arena {
         lock_recovered(&self.neighbour).clone()
     }
 
-    /// The neighbour's own jar: the stock reader over its own directory.
+    /// Opens the neighbour's own jar: the stock tool `file_read` over a directory of its own.
     pub(crate) async fn neighbours_jar(&self) -> Result<OpenJar, Escape> {
         let most = u64::MAX / 4;
         self.jar_builder(&[FILE_READ])
@@ -195,13 +192,13 @@ impl Arena {
         Ok(Secret::new(&value, hosts, "authorization", "Bearer ")?)
     }
 
-    /// Remembers a jar, to be closed after the attack.
+    /// Adds a jar to those that are closed after the attack.
     pub(crate) fn remember_jar(&self, jar: &OpenJar) {
         lock_recovered(&self.jars).push(jar.clone());
     }
 
-    /// Remembers what lies in mounts that are only read, overlays too, and that no other mount makes
-    /// writable.
+    /// Stores the digest of each directory that the mounts give only for reading or through an overlay,
+    /// unless another mount makes the directory writable. After the attack the digests must be the same.
     pub(crate) fn seal_mounts(&self, mounts: &[Mount]) -> Result<()> {
         let mut sealed = lock_recovered(&self.sealed);
         for mount in mounts.iter().filter(|mount| mount.access != MountAccess::ReadWrite) {
@@ -216,9 +213,10 @@ impl Arena {
         Ok(())
     }
 
-    /// Takes the picture that the end is compared with; the first one counts.
+    /// Stores what is compared after the attack: files outside, and memory. Only the first call has an
+    /// effect.
     pub(crate) fn take_picture(&self) -> Result<()> {
-        // The neighbour's own jar is made before there is anything to compare.
+        // While the neighbour's own jar is opened, there is nothing to compare yet.
         let Some(neighbour) = self.neighbour() else { return Ok(()) };
         let mut picture = lock_recovered(&self.picture);
         if picture.is_none() {
@@ -232,7 +230,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Closes the attack's jars.
+    /// Closes the attack's jars; returns a text for each jar that does not close properly.
     pub(crate) async fn close_jars(&self) -> Vec<String> {
         let jars = std::mem::take(&mut *lock_recovered(&self.jars));
         let mut faults = Vec::new();
@@ -244,7 +242,9 @@ impl Arena {
         faults
     }
 
-    /// The effects of the attack on the rest, besides the neighbour: one sentence for each thing.
+    /// The forbidden effects of the attack, one sentence for each: changed files, connections to the
+    /// forbidden address, and places where the secret or a path was seen. The neighbour is checked
+    /// separately.
     pub(crate) async fn list_effects(&self) -> Vec<String> {
         let mut effects = Vec::new();
         let mut note = |what: Result<Option<String>>| match what {
@@ -278,7 +278,8 @@ impl Arena {
         Ok(None)
     }
 
-    /// By how much the process has grown since the picture was taken, without what is free.
+    /// Measures by how many bytes the process has grown since [`Self::take_picture`], without memory that is
+    /// free.
     pub(crate) fn measure_growth(&self) -> ProcessGrowth {
         belljar_work::give_back_memory();
         let (now, picture) = (memory::resident_bytes(), lock_recovered(&self.picture));
@@ -291,7 +292,7 @@ impl Arena {
         }
     }
 
-    /// Removes the tree.
+    /// Removes the attack's directories.
     pub(crate) fn remove_tree(self) -> Result<()> {
         self.tree.remove()
     }

@@ -1,4 +1,4 @@
-//! An attack, and its verdict.
+//! An attack, and the judgement about it.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::Serialize;
 
-/// Most characters of an answer to an attacker in a report.
+/// The most characters of an answer to the attacker in a report.
 const MAX_TOLD: usize = 500;
 
-/// The target of an attack.
+/// The subject that an attack is aimed at. The attack's name begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -18,7 +18,7 @@ pub enum AttackKind {
     Cpu,
     /// Memory and the host's tables.
     Memory,
-    /// The words and the results of a tool.
+    /// The output of a tool.
     Output,
     /// Files.
     Files,
@@ -28,35 +28,35 @@ pub enum AttackKind {
     Secrets,
     /// The component itself: its bytes, its imports, its description.
     Component,
-    /// Agents, models and what they say to each other.
+    /// Agents, models, and the messages between them.
     Agents,
     /// A running `belljar serve`.
     Server,
-    /// The OS sandbox, from inside a process that was taken over.
+    /// The OS sandbox, from within a process that an attacker has taken over.
     Wall,
-    /// Adding and updating libraries of agents.
+    /// The commands that add and update libraries of agents.
     Libraries,
-    /// `belljar acp`, as an editor.
+    /// `belljar acp`, attacked by an editor.
     Acp,
-    /// An agent with tools of an MCP server.
+    /// An agent's use of tools of an MCP server.
     Mcp,
 }
 
-/// One attack, on a stage of the type `S`: what it finds there and may use.
+/// One attack. `S` is the type of its surroundings, for example [`Arena`](crate::Arena).
 pub struct Attack<S: 'static> {
-    /// The name: the kind, then the attempt, for example `files-link-to-a-file`. Unique.
+    /// The unique name: the kind, then the attempt, for example `files-link-to-a-file`.
     pub id: &'static str,
-    /// Its target.
+    /// The subject that the attack is aimed at.
     pub kind: AttackKind,
-    /// The attempt; completes "the attacker ...".
+    /// What the attacker does; completes the sentence "the attacker ...".
     pub tries: &'static str,
-    /// The mechanism that stops it, and its invariant in `host/docs/security/`, if it has one.
+    /// The mechanism that stops the attack, with its invariant in `host/docs/security/` if there is one.
     pub stopped_by: &'static str,
-    /// The answer to the attacker: this text must occur in [`Verdict::with_words`].
+    /// A text that must occur in the answer to the attacker, see [`Verdict::with_words`].
     pub told: &'static str,
-    /// Whether it needs nothing but this library and ends within about a second.
+    /// True if the attack needs only this library, and ends within about a second.
     pub embedded: bool,
-    /// Makes the attack.
+    /// The function that makes the attack.
     pub run: for<'a> fn(&'a S) -> BoxFuture<'a, Stopped>,
 }
 
@@ -69,8 +69,8 @@ impl<S> Clone for Attack<S> {
 impl<S> Copy for Attack<S> {}
 
 impl<S> Attack<S> {
-    /// The answer to the attacker where the attack was stopped, told so and without a fault;
-    /// otherwise all that got through.
+    /// Judges the attack. Returns the answer to the attacker if the attack was stopped, the answer contains
+    /// [`Self::told`], and there are no `faults`; otherwise an error with everything that went wrong.
     pub(crate) fn judge_outcome(
         &self,
         stopped: Stopped,
@@ -96,30 +96,31 @@ impl<S> fmt::Debug for Attack<S> {
     }
 }
 
-/// The attack was stopped.
+/// The result of an attack that was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The answer to the attacker, in its own words. Foreign text may stand in it.
+    /// The answer that the attacker got, unchanged. It may contain a stranger's text.
     pub told: String,
 }
 
-/// The attack was not stopped, had an effect, or could not be made. The text says which.
+/// The result of an attack that was not stopped, had a forbidden effect, or could not be made. The text
+/// states which.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Escape(pub String);
 
-/// How an attack ended.
+/// The result of an attack.
 pub type Stopped = Result<Verdict, Escape>;
 
 impl Verdict {
-    /// Stopped, with these words to the attacker.
+    /// A verdict with the answer that the attacker got.
     pub fn with_words(words: impl Into<String>) -> Self {
         Self { told: words.into() }
     }
 }
 
 impl Escape {
-    /// Not stopped, for this reason.
+    /// An escape for this reason.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -137,38 +138,38 @@ impl From<std::io::Error> for Escape {
     }
 }
 
-/// The result of one attack.
+/// The report about one attack.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttackReport {
-    /// The attack.
+    /// The attack's name.
     pub id: &'static str,
-    /// Its target.
+    /// The subject that the attack was aimed at.
     pub kind: AttackKind,
-    /// The mechanism that stopped it.
+    /// The mechanism that stopped the attack.
     pub stopped_by: &'static str,
-    /// How long it took, with its jars but without the arena around it.
+    /// The duration of the attack, with its jars but without the setup of its surroundings.
     #[serde(rename = "elapsed_us", serialize_with = "micros")]
     pub elapsed: Duration,
-    /// By how much the process was larger after it than before, in bytes.
+    /// The bytes by which the process was larger after the attack than before.
     pub memory_growth_bytes: u64,
-    /// The largest growth seen while it ran, in bytes.
+    /// The largest growth of the process during the attack, in bytes.
     pub memory_peak_bytes: u64,
-    /// The neighbour's calls while it ran.
+    /// The number of calls that the neighbour made during the attack.
     pub neighbour_calls: usize,
-    /// Half of the neighbour's calls took no longer.
+    /// The median duration of the neighbour's calls.
     #[serde(rename = "neighbour_median_us", serialize_with = "micros")]
     pub neighbour_median: Duration,
-    /// The neighbour's slowest call.
+    /// The duration of the neighbour's slowest call.
     #[serde(rename = "neighbour_worst_us", serialize_with = "micros")]
     pub neighbour_worst: Duration,
-    /// The answer to the attacker, or that which got through.
+    /// The answer to the attacker; or, as an error, the effects that were not stopped.
     #[serde(serialize_with = "result")]
     pub result: Result<String, String>,
 }
 
 impl AttackReport {
-    /// Of an attack that could not be made, for this reason: it counts as one that got through,
-    /// since it proves nothing.
+    /// The report about an attack that could not be made, for this reason. It counts as not stopped, because
+    /// it proves nothing.
     pub fn for_unmade(id: &'static str, kind: AttackKind, why: impl Into<String>) -> Self {
         Self {
             id,
@@ -184,7 +185,7 @@ impl AttackReport {
         }
     }
 
-    /// Whether nothing got through.
+    /// Returns whether the attack was stopped without any forbidden effect.
     pub fn is_stopped(&self) -> bool {
         self.result.is_ok()
     }
@@ -194,6 +195,7 @@ fn micros<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok,
     serializer.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
+/// Serializes a result as `{"stopped": ...}` or `{"escaped": ...}`.
 fn result<S: serde::Serializer>(
     result: &Result<String, String>,
     serializer: S,

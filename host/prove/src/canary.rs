@@ -1,4 +1,4 @@
-//! An address on this machine that nobody may reach.
+//! An address on this machine that no attack may reach.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Counts the connections to a loopback address until it is dropped.
+/// A listener on a loopback address that counts connections until it is dropped.
 pub(crate) struct ForbiddenListener {
     at: SocketAddr,
     peers: Arc<Mutex<Vec<SocketAddr>>>,
@@ -31,8 +31,8 @@ impl ForbiddenListener {
         self.at
     }
 
-    /// Connections so far, those that are not accepted yet included: they are accepted in
-    /// order, so all that came before are known when one of our own is.
+    /// The number of connections so far, including those that wait to be accepted: they are accepted in
+    /// order, so all earlier ones are known once a connection of our own is.
     pub(crate) async fn count_connections(&self) -> Result<usize> {
         let own = TcpStream::connect(self.at).await?.local_addr()?;
         loop {

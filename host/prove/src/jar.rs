@@ -1,4 +1,4 @@
-//! Jars of attackers, and the results of their calls.
+//! Opens jars for attacks, and checks the results of their calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct AttackJarBuilder<'a> {
     mounts: Vec<Mount>,
     sealed: bool,
     hosts: Vec<HostRule>,
-    /// The last invalid host rule or mount path; `open` returns the error.
+    /// The last invalid host rule or mount path; [`Self::open`] returns it as an error.
     fault: Option<anyhow::Error>,
     bound: Vec<HostRule>,
     limits: Limits,
@@ -54,13 +54,14 @@ pub struct OpenJar {
 /// and an [`Escape`] otherwise.
 #[derive(Debug)]
 pub struct AttackCall {
-    /// The result and its receipt.
+    /// The result of the call, with its receipt.
     pub result: CallResult,
     /// The call's output, or its error, as text.
     pub told: String,
 }
 
-/// The results of the steps that the probe, a guest with a list of steps as arguments, executed.
+/// The results of the steps that the probe executed. The probe is a guest that gets a list of steps as its
+/// arguments.
 #[derive(Debug)]
 pub struct StepResults {
     /// One result for each step: `{"ok": ...}` or `{"error": ...}`.
@@ -78,7 +79,7 @@ impl Arena {
         )
     }
 
-    /// As [`Self::jar_builder`], with components that the attack itself builds or changes.
+    /// Like [`Self::jar_builder`], with components that the attack itself builds or changes.
     pub fn jar_of(&self, components: Vec<Wasm>) -> AttackJarBuilder<'_> {
         AttackJarBuilder::new(self, components)
     }
@@ -106,7 +107,7 @@ impl<'a> AttackJarBuilder<'a> {
         }
     }
 
-    /// Makes the workspace writable through an overlay, which holds this much.
+    /// Makes the workspace writable through a new overlay with this quota.
     pub fn with_overlay(mut self, quota: OverlayQuota) -> Self {
         for mount in &mut self.mounts {
             mount.access = MountAccess::Overlay;
@@ -115,7 +116,7 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// As [`Self::with_overlay`], with an overlay that others have too.
+    /// Like [`Self::with_overlay`], with an overlay that other jars use too.
     pub fn with_shared_overlay(mut self, overlay: &Overlay) -> Self {
         for mount in &mut self.mounts {
             mount.access = MountAccess::Overlay;
@@ -124,7 +125,7 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Takes the workspace's access down to this.
+    /// Narrows the access to the workspace to `access`.
     pub fn at_most(mut self, access: MountAccess) -> Self {
         for mount in &mut self.mounts {
             mount.access = mount.access.min(access);
@@ -132,7 +133,7 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Makes the workspace writable.
+    /// Makes the workspace itself writable.
     pub fn read_write(mut self) -> Self {
         for mount in &mut self.mounts {
             mount.access = MountAccess::ReadWrite;
@@ -140,7 +141,7 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Takes all mounts away.
+    /// Removes all mounts.
     pub fn no_mounts(mut self) -> Self {
         self.mounts.clear();
         self
@@ -190,7 +191,7 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Changes the limits.
+    /// Changes the limits of the jar.
     pub fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(&mut self.limits);
         self
@@ -208,11 +209,10 @@ impl<'a> AttackJarBuilder<'a> {
         self
     }
 
-    /// Makes the jar. Its components are compiled, described and loaded first; with the
-    /// first jar of an arena the picture of everything else is taken.
+    /// Opens the jar, after compiling, describing and loading its components. The first jar of an arena also
+    /// records the state that is compared after the attack.
     ///
     /// # Errors
-    ///
     /// When a component is refused or a mount cannot be opened.
     pub async fn open(self) -> Result<OpenJar, Escape> {
         let arena = self.arena;
@@ -221,7 +221,7 @@ impl<'a> AttackJarBuilder<'a> {
         Ok(jar)
     }
 
-    /// As [`Self::open`], for a jar that the caller closes.
+    /// Like [`Self::open`], for a jar that the caller closes.
     pub(crate) async fn open_unremembered(self) -> Result<OpenJar, Escape> {
         let arena = self.arena;
         if let Some(fault) = self.fault {
@@ -283,7 +283,8 @@ impl<'a> AttackJarBuilder<'a> {
     }
 }
 
-/// Compiles, asks and keeps a component loaded, so that calls measure calls.
+/// Compiles, describes and loads a component, and keeps it loaded, so that later measurements contain only
+/// the calls.
 async fn describe_guest(
     arena: &Arena,
     wasm: &Wasm,
@@ -295,7 +296,7 @@ async fn describe_guest(
 }
 
 impl OpenJar {
-    /// Calls a tool with arguments as text.
+    /// Calls a tool with arguments as text, which need not be JSON.
     pub async fn call_raw(&self, tool: &str, arguments: &str) -> CallResult {
         let result = match self.rights.tool(tool) {
             Ok(permit) => self.jar.call_permitted(permit, arguments).await,
@@ -308,7 +309,7 @@ impl OpenJar {
         result
     }
 
-    /// Calls a tool.
+    /// Calls a tool; records its answer for the search for secrets.
     pub async fn call_tool(&self, tool: &str, arguments: Value) -> AttackCall {
         AttackCall::from_result(self.call_raw(tool, &arguments.to_string()).await)
     }
@@ -318,12 +319,10 @@ impl OpenJar {
         self.call_tool(guest.name, json!({})).await
     }
 
-    /// Lets the probe do its steps and expects an answer.
+    /// Has the probe execute these steps.
     ///
     /// # Errors
-    ///
-    /// When the call as a whole is stopped; see [`Self::try_steps`] where that is what is
-    /// expected.
+    /// When the call as a whole is stopped; use [`Self::try_steps`] if that is expected.
     pub async fn run_steps(&self, steps: Value) -> Result<StepResults, Escape> {
         let call = self.try_steps(steps).await;
         let Ok(output) = &call.result.outcome else {
@@ -339,22 +338,22 @@ impl OpenJar {
         Ok(StepResults { said, call })
     }
 
-    /// Lets the probe do its steps, whatever comes of it.
+    /// Has the probe execute these steps; the call may also be stopped as a whole.
     pub async fn try_steps(&self, steps: Value) -> AttackCall {
         self.call_tool(crate::guests::PROBE.name, json!({ "steps": steps })).await
     }
 
-    /// The jar itself.
+    /// The jar.
     pub fn jar(&self) -> &Jar {
         &self.jar
     }
 
-    /// Its rights.
+    /// The rights of the jar.
     pub fn rights(&self) -> &Rights {
         &self.rights
     }
 
-    /// Closes it, and finds its memory given back.
+    /// Closes the jar, and checks that its memory was returned.
     pub(crate) async fn close(&self) -> Result<(), Escape> {
         let left = self.jar.close().await;
         if !left.is_empty() {
@@ -369,6 +368,7 @@ impl OpenJar {
 }
 
 impl AttackCall {
+    /// Collects the output's parts, or the error, as one text.
     fn from_result(result: CallResult) -> Self {
         let told = match &result.outcome {
             Ok(output) => {
@@ -396,7 +396,7 @@ impl AttackCall {
         Err(Escape::new(format!("expected {expected}; it ended as {ending:?}, told: {told}")))
     }
 
-    /// Checks that this budget ran out, the call's own or that of its agent.
+    /// Checks that the call ended because this budget was used up: the call's own or its agent's.
     pub fn check_exhausted(&self, meter: Meter) -> Stopped {
         let holds = matches!(&self.result.outcome,
             Err(CallError::Exhausted(which)) if which.meter == meter);
@@ -443,22 +443,20 @@ impl AttackCall {
 }
 
 impl StepResults {
-    /// The value of a completed step.
+    /// The value of a step that succeeded.
     ///
     /// # Errors
-    ///
-    /// The step failed.
+    /// When the step failed.
     pub fn step_value(&self, step: usize) -> Result<&Value, Escape> {
         self.said.get(step).and_then(|said| said.get("ok")).ok_or_else(|| {
             Escape::new(format!("step {step} should have gone well: {}", self.format_step(step)))
         })
     }
 
-    /// The word with which a step was refused.
+    /// The error word with which a step was refused.
     ///
     /// # Errors
-    ///
-    /// When it was not refused.
+    /// When the step was not refused.
     pub fn step_error(&self, step: usize) -> Result<&str, Escape> {
         let error = self.said.get(step).and_then(|said| said.get("error")).and_then(Value::as_str);
         error.ok_or_else(|| {
@@ -466,7 +464,7 @@ impl StepResults {
         })
     }
 
-    /// The last step was refused with this word.
+    /// Checks that the last step was refused with this word.
     pub fn check_refused(&self, word: &str) -> Stopped {
         let last = self.said.len().saturating_sub(1);
         let error = self.step_error(last)?;
@@ -474,7 +472,7 @@ impl StepResults {
         Ok(Verdict::with_words(error))
     }
 
-    /// Every step from this one on was refused with one of these words.
+    /// Checks that every step from `from` on was refused with one of these words.
     pub fn all_refused(&self, from: usize, words: &[&str]) -> Stopped {
         let mut told: Vec<&str> = Vec::new();
         for step in from..self.said.len() {
@@ -493,11 +491,10 @@ impl StepResults {
         Ok(Verdict::with_words(told.join(", ")))
     }
 
-    /// How often a `repeat` step was done, and the last refusal.
+    /// How often a `repeat` step was executed, and its last refusal.
     ///
     /// # Errors
-    ///
-    /// When the step is not one of that kind.
+    /// When the step is not a `repeat` step.
     pub fn repeat_count(&self, step: usize) -> Result<(u64, Option<&str>), Escape> {
         let value = self.step_value(step)?;
         let done = value.get("done").and_then(Value::as_u64);

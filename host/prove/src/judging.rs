@@ -1,4 +1,4 @@
-//! Runs one attack, and judges it by all that it did.
+//! Runs one attack in an arena, and judges it by all of its effects.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -15,12 +15,12 @@ use crate::part::ProvePart;
 
 use crate::suite::Suite;
 
-/// How long an attack may go on before it counts as not stopped.
+/// The time after which an attack that still goes on counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Suite {
-    /// Runs one attack in an arena of its own. Run one at a time: time and memory are measured
-    /// for the process as a whole.
+    /// Runs one attack in a new arena. Only one may run at a time, because time and memory are measured for
+    /// the whole process.
     pub async fn run_attack(&self, attack: &Attack<Arena>) -> AttackReport {
         match Arena::new(self).await {
             Ok(arena) => judge_attack(attack, arena).await,
@@ -38,7 +38,7 @@ impl Suite {
     }
 }
 
-/// The part `sandbox`: of all attacks those that end within about a second.
+/// The part `sandbox` of `belljar prove`: the attacks that end within about a second.
 #[async_trait]
 impl ProvePart for Suite {
     fn attack_ids(&self) -> Vec<&'static str> {
@@ -57,7 +57,7 @@ impl ProvePart for Suite {
     }
 }
 
-/// Makes the attack, and looks at all that it did.
+/// Makes the attack, and collects all of its effects.
 async fn judge_attack(attack: &Attack<Arena>, arena: Arena) -> AttackReport {
     let Some(neighbour) = arena.neighbour() else {
         let why = "the neighbour has not moved in".to_owned();
@@ -71,7 +71,7 @@ async fn judge_attack(attack: &Attack<Arena>, arena: Arena) -> AttackReport {
     };
     let begun = Instant::now();
     let attacking = AssertUnwindSafe((attack.run)(&arena)).catch_unwind();
-    // The neighbour asks once right beside the attack, however short that is.
+    // The neighbour makes at least one call during the attack, however short the attack is.
     let (ended, ()) =
         futures::join!(tokio::time::timeout(PATIENCE, attacking), neighbour.ask_once());
     let stopped = match ended {
@@ -104,6 +104,7 @@ fn growth_fault(growth: ProcessGrowth) -> Option<String> {
     (growth.peak > PEAK_BOUND).then(|| format!("the process grew by {} bytes", growth.peak))
 }
 
+/// Collects the measurements and the judgement in a report.
 fn build_report(
     attack: &Attack<Arena>,
     elapsed: Duration,

@@ -89,7 +89,7 @@ pub use server::{ServerPart, ServerSetup};
 pub use soak::SoakReport;
 pub use suite::{Suite, SuiteOptions};
 
-/// The value, also where an attack that panicked has left it.
+/// Locks a mutex, also after an attack has panicked while it held the lock.
 fn lock_recovered<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Reads the process's own log, for secrets in it.
+//! Searches the log of this process for secrets.
 
 use std::fmt::{Debug, Write};
 
@@ -7,10 +7,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// A layer that looks for the secrets of running attacks in every line that is logged.
+/// A layer for `tracing` that searches every logged line for the secrets of running attacks.
 ///
-/// [`crate::Suite`] installs one by itself where the program has no subscriber yet; a program
-/// that has one adds this layer to it.
+/// [`crate::Suite`] installs it if the program has no subscriber yet; a program that has one adds this layer
+/// to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogTap;
 
@@ -34,7 +34,7 @@ impl<S: Subscriber> Layer<S> for LogTap {
     }
 }
 
-/// The fields of one line.
+/// The fields of one log line as text.
 #[derive(Default)]
 struct LogText(String);
 
@@ -46,7 +46,7 @@ impl LogText {
 
 impl Visit for LogText {
     fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
-        // Writing to a `String` cannot fail.
+        // The write cannot fail, because a `String` grows as needed.
         let _ = write!(self.0, "{value:?} ");
     }
 

@@ -1,21 +1,21 @@
-//! How large this process is.
+//! The memory of this process.
 
-/// By how much one attack may leave the process larger than it was, in bytes. What stays is
-/// machine code loaded for the first time and pages of pool slots that are kept for the next
-/// store; neither grows with repetition, which [`crate::Suite::run_soak`] proves. Free memory that the C
-/// library kept does not count: it is given back before the process is weighed.
+/// The most bytes by which one attack may leave the process larger. What stays is machine code that was
+/// loaded for the first time, and pages of pool slots that are kept for the next store; neither grows with
+/// repetition, which [`crate::Suite::run_soak`] proves. Free memory that the C library has kept is returned
+/// before measuring, so it does not count.
 pub const GROWTH_BOUND: u64 = 48 << 20;
 
-/// By how much the process may grow while an attack runs: the jar's own memory at its default
-/// limit, and as much again as may stay.
+/// The most bytes by which the process may grow while an attack runs: the jar's memory at its default limit,
+/// and [`GROWTH_BOUND`].
 pub(crate) const PEAK_BOUND: u64 = (256 << 20) + GROWTH_BOUND;
 
-/// Resident bytes of this process; `None` where the system does not say.
+/// The resident bytes of this process; `None` if the system does not report them.
 pub(crate) fn resident_bytes() -> Option<u64> {
     read_resident("self")
 }
 
-/// The same of another process.
+/// The resident bytes of another process; `None` if the system does not report them.
 pub(crate) fn process_resident_bytes(id: u32) -> Option<u64> {
     read_resident(&id.to_string())
 }

@@ -1,4 +1,4 @@
-//! The addresses of names: nothing but what an attack has said, so that none leaves the machine.
+//! A resolver that knows only the names that attacks have set, so that no query leaves the machine.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use belljar_sandbox::http::NameResolver;
 
-/// The names of all attacks. Cloning shares them.
+/// The names of all attacks, with their next answers. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTable(Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>);
 
 impl NameTable {
-    /// Sets what a name answers: each list in turn, the last one from then on.
+    /// Sets the answers for a name: each list in turn; the last one is repeated.
     pub(crate) fn set_answers(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(name.to_ascii_lowercase(), answers.into_iter().collect());

@@ -1,4 +1,4 @@
-//! The neighbour: another subagent in the same process, which does honest work all the while.
+//! The neighbour of an attack: another subagent in the same process that does honest work during the attack.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,21 +14,21 @@ use crate::jar::OpenJar;
 use crate::lock_recovered;
 use crate::{guests, memory};
 
-/// The file that it reads.
+/// The file that the neighbour reads.
 const NAME: &str = "notes.txt";
 const TEXT: &str = "all is well here\n";
 
-/// One call in so much time: often enough to notice a stall of some milliseconds, seldom
-/// enough to leave the processor to the attack.
+/// The pause between two calls: short enough to notice a stall of some milliseconds, long enough to leave the
+/// processor to the attack.
 const PACE: Duration = Duration::from_millis(2);
 
-/// How long one answer may take before it counts as none.
+/// The time after which a missing answer counts as a fault.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Calls kept for the figures.
+/// The most calls whose durations are kept.
 const MAX_KEPT: usize = 1 << 20;
 
-/// It calls until this is dropped.
+/// The neighbour: a task that makes calls until it is dropped.
 pub(crate) struct JarNeighbour {
     inner: Arc<NeighbourState>,
     task: JoinHandle<()>,
@@ -41,7 +41,7 @@ struct NeighbourState {
     peak: AtomicU64,
 }
 
-/// Its observations in some time.
+/// The neighbour's measurements over a period.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NeighbourObservation {
     pub(crate) calls: usize,
@@ -50,7 +50,7 @@ pub(crate) struct NeighbourObservation {
 }
 
 impl JarNeighbour {
-    /// Moves in: has been answered once when this returns.
+    /// Starts the neighbour, and returns after its first answer.
     pub(crate) async fn start(arena: &Arena) -> Result<Self> {
         std::fs::write(arena.path("neighbour").join(NAME), TEXT)?;
         let jar = arena.neighbours_jar().await.map_err(|escape| anyhow!(escape.0))?;
@@ -77,17 +77,18 @@ impl JarNeighbour {
         Ok(Self { inner, task })
     }
 
-    /// One call beside those that it makes anyway.
+    /// Makes one call in addition to the regular ones.
     pub(crate) async fn ask_once(&self) {
         self.inner.ask_once().await;
     }
 
-    /// The first answer that was wrong or did not come.
+    /// The first wrong or missing answer, if there was one.
     pub(crate) fn first_fault(&self) -> Option<String> {
         self.inner.first_fault()
     }
 
-    /// The largest size of the process since the last [`Self::forget_peak`], where it is known.
+    /// The largest size of the process in bytes since the last [`Self::forget_peak`], as far as the system
+    /// reports it.
     pub(crate) fn peak_bytes(&self) -> u64 {
         self.inner.watch_memory();
         self.inner.peak.load(Ordering::Relaxed)
@@ -97,7 +98,7 @@ impl JarNeighbour {
         self.inner.peak.store(0, Ordering::Relaxed);
     }
 
-    /// The calls of which a part lies between two moments.
+    /// The measurements of the calls that overlap with a period.
     pub(crate) fn observe_between(&self, from: Instant, to: Instant) -> NeighbourObservation {
         let calls = lock_recovered(&self.inner.calls);
         let during = calls.iter().filter(|(begun, ended)| *begun <= to && *ended >= from);
@@ -110,7 +111,7 @@ impl JarNeighbour {
         }
     }
 
-    /// Moves out, after an answer to a call that is made now.
+    /// Makes a last call, and stops the neighbour.
     pub(crate) async fn stop(&self) {
         self.inner.ask_once().await;
         self.task.abort();
@@ -124,6 +125,7 @@ impl Drop for JarNeighbour {
 }
 
 impl NeighbourState {
+    /// Makes one call, and records its duration, and a fault if the answer is wrong or late.
     async fn ask_once(&self) {
         let begun = Instant::now();
         let call = self.jar.call_raw(guests::FILE_READ.name, r#"{"path":"notes.txt"}"#);

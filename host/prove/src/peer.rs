@@ -1,5 +1,4 @@
-//! A peer on the network that answers as it is told: plain TCP, so that nothing makes its
-//! replies better than an attacker would.
+//! A scripted server: plain TCP, so that no library corrects the attacker's replies.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,35 +10,35 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::interval;
 
-/// Bytes of a request that a peer takes before it answers.
+/// The most bytes of a request that the server reads before it answers.
 const MAX_REQUEST: usize = 1 << 20;
 
-/// A request as it came.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub struct PeerRequest {
     /// The request line and the headers, with their line ends.
     pub head: String,
-    /// The body, as far as a `content-length` announced it.
+    /// The body, of the length that `content-length` stated.
     pub body: Vec<u8>,
 }
 
-/// The next act of a peer on a connection.
+/// One act of the server on a connection.
 #[derive(Debug, Clone)]
 pub enum PeerAct {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes again and again until the other side has had enough.
+    /// Sends these bytes again and again until the client closes the connection.
     Flood(Vec<u8>),
-    /// Sends these bytes one at a time, so far apart.
+    /// Sends these bytes one at a time, with this pause between them.
     Drip(Vec<u8>, Duration),
-    /// Does nothing, with the connection open, until the other side closes it.
+    /// Does nothing, and keeps the connection open until the client closes it.
     Hold,
 }
 
-/// The acts of a peer on a request. Afterwards it closes the connection.
+/// A function from a request to the server's acts. After the last act the server closes the connection.
 pub type Script = Arc<dyn Fn(&PeerRequest) -> Vec<PeerAct> + Send + Sync>;
 
-/// A peer on a loopback address, until it is dropped.
+/// A scripted server on a loopback address, until it is dropped.
 #[derive(Debug)]
 pub struct LoopbackPeer {
     at: SocketAddr,
@@ -53,7 +52,7 @@ impl LoopbackPeer {
         let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<PeerRequest>>>::default());
         let kept = Arc::clone(&asked);
         let task = tokio::spawn(async move {
-            // Dropped with the task, and all connections with it.
+            // All connections are closed when this task is dropped.
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 connections.spawn(answer_connection(
@@ -67,17 +66,17 @@ impl LoopbackPeer {
         Ok(Self { at, asked, task })
     }
 
-    /// Its address.
+    /// The server's address.
     pub fn address(&self) -> SocketAddr {
         self.at
     }
 
-    /// The rule that grants it, which is also its URL without a path.
+    /// The rule that grants this server, which is also its URL without a path.
     pub fn grant_rule(&self) -> String {
         format!("http://{}", self.at)
     }
 
-    /// The requests so far.
+    /// The requests received so far.
     pub fn received_requests(&self) -> Vec<PeerRequest> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -94,7 +93,7 @@ pub fn page_script(body: impl Into<Vec<u8>>) -> Script {
     reply_script("200 OK", &[("content-type", "text/plain")], body)
 }
 
-/// A script that answers every request with this reply.
+/// A script that answers every request with this status, headers and body.
 pub fn reply_script(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Script {
     let body = body.into();
     let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
@@ -107,6 +106,7 @@ pub fn reply_script(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<
     Arc::new(move |_| vec![PeerAct::Send(bytes.clone())])
 }
 
+/// Reads one request, records it, performs the script's acts, and closes the connection.
 async fn answer_connection(
     mut stream: TcpStream,
     script: Script,
@@ -123,6 +123,7 @@ async fn answer_connection(
     let _ = stream.shutdown().await;
 }
 
+/// Performs one act; an error means that the client has closed the connection.
 async fn perform_act(stream: &mut TcpStream, act: PeerAct) -> std::io::Result<()> {
     match act {
         PeerAct::Send(bytes) => stream.write_all(&bytes).await,
@@ -146,7 +147,7 @@ async fn perform_act(stream: &mut TcpStream, act: PeerAct) -> std::io::Result<()
     }
 }
 
-/// A request, or `None` where none comes.
+/// Reads a request; `None` if the client sends none.
 async fn read_request(stream: &mut TcpStream) -> Option<PeerRequest> {
     let mut bytes = Vec::new();
     let end = loop {

@@ -1,5 +1,4 @@
-//! Agents and a model of the attacker's: a whole run, with the stock reader and whatever guests
-//! the attack brings.
+//! Runs of agents for attacks: with a scripted model, the stock tool `file_read`, and further guests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,29 +21,29 @@ use crate::guests::{FILE_READ, FILE_READ_MANIFEST, Guest};
 use crate::lock_recovered;
 use crate::witness::ArenaWitness;
 
-/// The manifest of a guest that asks for nothing.
+/// The manifest of a guest that requests nothing.
 pub const BARE: &str = "manifest = 1\ndescription = \"test\"\n";
 
-/// The plan of a scene.
+/// What a scene consists of. Fields that are not set are empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScenePlan<'a> {
-    /// The answers of the models, in the form of the scripted model; empty = none.
+    /// The model's answers, in the format of scripted models; empty = no model.
     pub transcript: &'a str,
     /// The operator's `belljar.toml`.
     pub settings: &'a str,
-    /// The operator's agents: file name and text, for example of `scout.md`.
+    /// The operator's agent files: file name and text.
     pub agents: &'a [(&'a str, &'a str)],
-    /// The operator's teams: file name and text.
+    /// The operator's team files: file name and text.
     pub teams: &'a [(&'a str, &'a str)],
-    /// Files of the workspace, by path, for example a stranger's agent in `.belljar/agents/x.md`.
+    /// Files of the workspace: path and text, for example a stranger's agent in `.belljar/agents/x.md`.
     pub files: &'a [(&'a str, &'a str)],
-    /// Guests offered beside `file_read`, with the text of their manifests.
+    /// Guests available as tools besides `file_read`, each with the text of its manifest.
     pub guests: &'a [(Guest, &'static str)],
 }
 
-/// Agents that can be run.
+/// A host with agents that can be run.
 pub struct AgentScene {
-    /// The host; change it before the first run.
+    /// The host; an attack may change it before the first run.
     pub host: Host,
     workspace: PathBuf,
     model: Arc<SpyModel>,
@@ -52,7 +51,7 @@ pub struct AgentScene {
     witness: Arc<ArenaWitness>,
 }
 
-/// A model that keeps what it was sent.
+/// A model that records the requests that it was sent.
 struct SpyModel {
     inner: ScriptedModel,
     sent: Mutex<Vec<(String, u32, ChatRequest)>>,
@@ -77,11 +76,10 @@ impl ChatModel for SpyModel {
 }
 
 impl Arena {
-    /// A host with agents and a scripted model.
+    /// Builds a host with the agents and the scripted model of a plan.
     ///
     /// # Errors
-    ///
-    /// When the plan cannot be understood.
+    /// When the settings or the transcript cannot be parsed.
     pub fn build_scene(&self, plan: &ScenePlan<'_>) -> Result<AgentScene, Escape> {
         self.take_picture()?;
         AgentScene::new(self, plan)
@@ -89,6 +87,7 @@ impl Arena {
 }
 
 impl AgentScene {
+    /// Writes the plan's files, parses its settings, and builds a host from them.
     pub(crate) fn new(arena: &Arena, plan: &ScenePlan<'_>) -> Result<Self, Escape> {
         let (home, workspace) = (arena.path("home"), arena.workspace());
         let below = [("agents", plan.agents), ("teams", plan.teams)];
@@ -135,27 +134,26 @@ impl AgentScene {
         Ok(Self { host, workspace, model, events, witness })
     }
 
-    /// The spec of a run of an agent.
+    /// The description of a run of this agent, for [`Self::run_spec`].
     ///
     /// # Errors
-    ///
-    /// When there is no such agent that could be run.
+    /// When there is no agent of this name that can be run.
     pub fn spec_for_agent(&self, agent: &str, task: &str) -> Result<RunSpec, Escape> {
         let agent = resolve_agent(&self.host, agent, &self.workspace)
             .with_context(|| format!("the agents: {:?}", self.host.library.problems()))?;
         Ok(RunSpec::new(Arc::new(agent), task, self.workspace.clone()))
     }
 
-    /// Runs an agent on a task, and looks at all that the model, the guest and the person see.
+    /// Runs an agent on a task, and searches everything that the model, the guests and the person see for the
+    /// secret.
     ///
     /// # Errors
-    ///
-    /// As [`Self::spec_for_agent`].
+    /// Like [`Self::spec_for_agent`].
     pub async fn run_agent(&self, agent: &str, task: &str) -> Result<Outcome, Escape> {
         Ok(self.run_spec(self.spec_for_agent(agent, task)?).await)
     }
 
-    /// Runs what a spec says.
+    /// Runs an agent as described by `spec`.
     pub async fn run_spec(&self, spec: RunSpec) -> Outcome {
         let kept = Arc::clone(&self.events);
         let sink = EventSink::with_listener(move |event| lock_recovered(&kept).push(event.clone()));
@@ -175,19 +173,20 @@ impl AgentScene {
         lock_recovered(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
     }
 
-    /// The requests that one agent's model was sent.
+    /// The requests that the model of one agent was sent; `spawn` counts the runs of an agent with this name
+    /// from 0.
     pub fn sent_by(&self, agent: &str, spawn: u32) -> Vec<ChatRequest> {
         let sent = lock_recovered(&self.model.sent);
         let own = sent.iter().filter(|(name, index, _)| name == agent && *index == spawn);
         own.map(|(_, _, request)| request.clone()).collect()
     }
 
-    /// The events.
+    /// The events of the runs.
     pub fn events(&self) -> Vec<Event> {
         lock_recovered(&self.events).clone()
     }
 
-    /// The results that the models were told, in order: text, and whether it is an error.
+    /// The tool results that the models were sent, in order: each text, and whether it is an error.
     pub fn tool_results(&self) -> Vec<(String, bool)> {
         let of = |request: &ChatRequest| match request.messages.last() {
             Some(ChatMessage::Tool { results }) => results
@@ -200,7 +199,7 @@ impl AgentScene {
     }
 }
 
-/// An agent file with more lines of frontmatter.
+/// The text of an agent file, with `more` added to its frontmatter.
 pub fn agent_file(name: &str, more: &str) -> String {
     format!(
         "---\nname: {name}\ndescription: Does {name}.\nvisibility: user-facing\n{more}---\nYou are {name}.\n"

@@ -1,4 +1,4 @@
-//! A secret that nobody may see, and the search for it.
+//! The secret of an attack, which must not be seen anywhere, and the search for it.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -7,25 +7,24 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::lock_recovered;
 
-/// The secret of one attack. Its value is random, so that where it stands is this attack's
-/// doing.
+/// The secret of one attack. Its value is random, so that a place where it is found is due to this attack.
 #[derive(Debug)]
 pub(crate) struct SecretCanary {
     value: String,
-    /// The value in the forms in which it might slip out.
+    /// The value in all encodings in which it might be seen, for example base64.
     forms: Vec<String>,
-    /// Where it was seen, first of all.
+    /// The first place where the value was seen.
     seen: Mutex<Option<String>>,
 }
 
-/// The secrets of the attacks that run; whoever sees foreign text looks for all of them.
+/// The secrets of all running attacks; every text that an attack causes is searched for all of them.
 static LIVE: Mutex<Vec<Weak<SecretCanary>>> = Mutex::new(Vec::new());
 
 impl SecretCanary {
-    /// A new secret, looked for from now on as long as it lives.
+    /// Makes a new secret, which is searched for as long as it exists.
     pub(crate) fn new() -> Arc<Self> {
-        // A length that base64 does not pad: the encoded value is then the same inside other text
-        // that starts at a multiple of three.
+        // The length is a multiple of three bytes, for which base64 needs no padding; so the encoded value is
+        // the same within a longer text that begins at a multiple of three.
         let value: String = std::iter::repeat_with(fastrand::alphanumeric).take(36).collect();
         let hex = |byte: u8| format!("{byte:02x}");
         let percent = |byte: u8| format!("%{byte:02X}");
@@ -48,7 +47,7 @@ impl SecretCanary {
         &self.value
     }
 
-    /// Looks for the value in what somebody was shown.
+    /// Searches a text that was shown to someone for the value. `place` names the text in a report.
     pub(crate) fn search_text(&self, place: &str, text: &[u8]) {
         let found = self.forms.iter().any(|form| contains_bytes(text, form.as_bytes()));
         if found {
@@ -56,13 +55,13 @@ impl SecretCanary {
         }
     }
 
-    /// Where it was seen, if anywhere.
+    /// The first place where the value was seen.
     pub(crate) fn seen_place(&self) -> Option<String> {
         lock_recovered(&self.seen).clone()
     }
 }
 
-/// Looks for every secret of a running attack.
+/// Searches a text for the secrets of all running attacks.
 pub(crate) fn look_for_all(place: &str, text: &[u8]) {
     let live: Vec<_> = lock_recovered(&LIVE).iter().filter_map(Weak::upgrade).collect();
     for canary in live {
@@ -70,8 +69,8 @@ pub(crate) fn look_for_all(place: &str, text: &[u8]) {
     }
 }
 
-/// Whether `needle` stands in `text`. The text may be a megabyte, so the first byte is looked
-/// for before anything is compared.
+/// Returns whether `text` contains `needle`. The text may be a megabyte, so the first byte is searched for
+/// before more is compared.
 pub(crate) fn contains_bytes(text: &[u8], needle: &[u8]) -> bool {
     let Some((first, _)) = needle.split_first() else { return true };
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Hostile calls by the ten thousand in one process: nothing may add up.
+//! Tens of thousands of hostile calls in one process: memory must not grow with their number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,33 +16,33 @@ use crate::jar::OpenJar;
 use crate::memory;
 use crate::suite::Suite;
 
-/// Jars that attack at the same time.
+/// The jars that attack at the same time.
 const JARS: usize = 8;
 
-/// Calls after which a jar is closed and another takes its place, as subagents come and go.
+/// The calls after which a jar is closed and replaced, as subagents come and go.
 const CALLS_PER_JAR: u64 = 100;
 
-/// Calls made before memory is measured: pool slots, thread stacks and caches are in use then.
+/// The calls made before memory is measured, so that pool slots, thread stacks and caches are in use.
 const WARM_UP: u64 = 2_000;
 
 /// The result of a soak.
 #[derive(Debug, Clone, Serialize)]
 pub struct SoakReport {
-    /// Calls made, without those of the warm-up.
+    /// The calls made, without those of the warm-up.
     pub calls: u64,
-    /// Calls that were not stopped as expected: the first of them, in words.
+    /// The first calls that were not stopped as expected, as texts.
     pub escapes: Vec<String>,
-    /// Calls that met a fault of the host.
+    /// The calls that failed because of a fault of the host.
     pub host_faults: u64,
-    /// By how much the process was larger at the end than after the warm-up, in bytes.
+    /// The bytes by which the process was larger at the end than after the warm-up.
     pub memory_growth_bytes: u64,
-    /// The neighbour's calls, with the median and the slowest in microseconds.
+    /// The neighbour's number of calls, with the median and the slowest duration in microseconds.
     pub neighbour: (usize, u64, u64),
-    /// How long it took.
+    /// The duration of the soak.
     pub seconds: f64,
 }
 
-/// One kind of hostile call: cheap, and stopped the same way each time.
+/// One kind of hostile call: cheap, and stopped in the same way each time.
 struct HostileVolley {
     guest: Guest,
     arguments: fn() -> Value,
@@ -78,12 +78,10 @@ const VOLLEYS: &[HostileVolley] = &[
 ];
 
 impl Suite {
-    /// Makes so many hostile calls, eight jars at a time, each replaced after
-    /// some calls.
+    /// Makes `calls` hostile calls, in eight jars at a time, each replaced after some calls.
     ///
     /// # Errors
-    ///
-    /// When the surroundings cannot be made.
+    /// When the arena cannot be made.
     pub async fn run_soak(&self, calls: u64) -> Result<SoakReport> {
         let arena = Arena::new(self).await?;
         let neighbour = arena.neighbour().ok_or_else(|| anyhow!("the neighbour is missing"))?;
@@ -114,7 +112,7 @@ impl Suite {
     }
 }
 
-/// The counts.
+/// The counts of a running soak.
 #[derive(Default)]
 struct SoakTally {
     asked: AtomicU64,
@@ -129,7 +127,7 @@ impl SoakTally {
         all.into_iter().collect()
     }
 
-    /// Opens jar after jar until all calls are asked for.
+    /// Opens one jar after the other, until all calls were made.
     async fn run_attacker(&self, arena: &Arena, calls: u64) -> Result<()> {
         loop {
             let jar = self.open_jar(arena).await?;
@@ -165,7 +163,7 @@ impl SoakTally {
         if !(volley.stopped)(&result.outcome) {
             let mut escapes =
                 self.escapes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            // The first few tell what is wrong; a list of all would be a flood of its own.
+            // The first few show what is wrong; a list of all could be very long.
             if escapes.len() < 10 {
                 escapes.push(format!("{}: {:?}", volley.guest.name, result.outcome));
             }

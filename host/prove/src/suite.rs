@@ -1,4 +1,4 @@
-//! The things that all attacks of a process share, and how one is run.
+//! The state that all attacks of a process share: the sandbox, the compiled guests and the names.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,26 +18,27 @@ use crate::guests::{FILE_READ, Guest, PROBE};
 use crate::log::LogTap;
 use crate::names::NameTable;
 
-/// Stores that the pool holds: enough for the attacks, and few enough to be used up.
+/// The stores that the pool of the sandbox can hold: enough for the attacks, and few enough that an attack
+/// can use them up.
 const SLOTS: u32 = 64;
 
-/// Fuel of `describe`, a tenth of the default: no guest here needs more to answer, and those that
-/// never do are done with sooner.
+/// The fuel of describing a component, a tenth of the default: no guest here needs more to answer, and guests
+/// that never answer end sooner.
 const DESCRIBE_FUEL: u64 = 1_000_000_000;
 
-/// How a suite is set up.
+/// The options of a suite.
 #[derive(Debug, Clone)]
 pub struct SuiteOptions {
-    /// Who compiles the guests; strangers' components belong into a child.
+    /// The compiler of guests. Components of strangers are compiled in a child process.
     pub compiler: Compiler,
-    /// Where compiled guests are kept; `None` = in memory.
+    /// The directory of compiled guests; `None` = they are kept in memory.
     pub cache_dir: Option<PathBuf>,
-    /// A probe to use in place of the one in this library: `cargo xtask test guests` brings the
-    /// one that it has just built.
+    /// A probe to use in place of the built-in one: `cargo xtask test guests` passes the one that it has just
+    /// built.
     pub probe: Option<Vec<u8>>,
 }
 
-/// One sandbox for all attacks, as in production. Cloning shares it.
+/// One sandbox for all attacks, as in production. Clones share it.
 #[derive(Clone)]
 pub struct Suite(Arc<SuiteState>);
 
@@ -51,15 +52,14 @@ struct SuiteState {
 }
 
 impl Suite {
-    /// Makes the sandbox. Where the program has no log yet, one is installed that keeps nothing
-    /// and looks for secrets in every line.
+    /// Creates the sandbox. If the program has no log subscriber yet, installs one that keeps nothing and
+    /// searches every line for secrets.
     ///
     /// # Errors
-    ///
     /// When the cache directory cannot be used.
     pub fn new(options: SuiteOptions) -> Result<Self> {
         let tapped = tracing_subscriber::registry().with(LogTap.with_filter(LevelFilter::DEBUG));
-        // A program with a log of its own adds the layer itself.
+        // This fails if the program has a subscriber, which then has to include the layer itself.
         let _ = tapped.try_init();
         let names = NameTable::default();
         let config = SandboxConfig {
@@ -81,10 +81,9 @@ impl Suite {
         })))
     }
 
-    /// Compiles what nearly every attack needs, so that the first one's time is its own.
+    /// Compiles what nearly every attack needs, so that the first attack's time does not contain it.
     ///
     /// # Errors
-    ///
     /// When a guest does not load.
     pub async fn prepare(&self) -> Result<()> {
         for guest in [FILE_READ, PROBE] {
@@ -107,7 +106,7 @@ impl Suite {
         &self.0.names
     }
 
-    /// The component of a guest, its digest computed once.
+    /// The component of a guest. Its digest is computed once.
     pub(crate) fn guest_wasm(&self, guest: &Guest) -> Wasm {
         if let Some(probe) = self.0.probe.as_ref().filter(|_| guest.name == PROBE.name) {
             return probe.clone();
@@ -116,7 +115,7 @@ impl Suite {
         guests.entry(guest.name).or_insert_with(|| guest.to_wasm()).clone()
     }
 
-    /// Loads a component and keeps it so.
+    /// Loads a component, and keeps it loaded until the suite is dropped.
     pub(crate) async fn keep_loaded(&self, wasm: &Wasm) -> Result<()> {
         let component = self.sandbox().load_component(wasm).await?;
         let mut loaded = self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The directories of an attack, and a digest that tells whether one has changed.
+//! The directories of an attack, and a digest that shows whether one has changed.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
-/// The content of the canary file.
+/// The content of the file that no attack may read or change.
 pub(crate) const CANARY: &str = "nobody may read this or change it\n";
 
-/// A fresh tree per attack. `workspace` is the attacker's mount, `second` another one where an
-/// attack needs two; what lies in `outside` is nobody's.
+/// A new directory for each attack. `workspace` is the attacker's mount, `second` another mount for attacks
+/// that need two, and `outside` has files that no attack may reach.
 pub(crate) struct AttackTree {
     dir: TempDir,
     root: PathBuf,
@@ -32,24 +32,24 @@ impl AttackTree {
         Ok(Self { dir, root })
     }
 
-    /// A directory of the tree.
+    /// The path of one of the directories.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// The tree's own path, which no guest may learn.
+    /// The path of the whole tree, which no guest may learn.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Removes it; an attack may have left what takes a while, or what resists.
+    /// Removes the tree, including files that an attack made hard to remove.
     pub(crate) fn remove(self) -> Result<()> {
         self.dir.close().context("failed to remove the directory of an attack")
     }
 }
 
-/// A digest of all that lies in a directory: names, kinds, content, modes, times of change,
-/// links and how many names a file has.
+/// A digest of everything in a directory: names, kinds, contents, modes, times of change, link targets, and
+/// the number of names of each file.
 pub(crate) fn digest_directory(folder: &Path) -> Result<[u8; 32]> {
     let mut digest = Sha256::new();
     for entry in WalkDir::new(folder).sort_by_file_name() {
@@ -76,7 +76,7 @@ pub(crate) fn digest_directory(folder: &Path) -> Result<[u8; 32]> {
     Ok(digest.finalize().into())
 }
 
-/// One part with its length, so that no two lists of parts have the same bytes.
+/// Adds one part with its length, so that different lists of parts never have the same bytes.
 fn add_part(digest: &mut Sha256, part: &[u8]) {
     digest.update((part.len() as u64).to_le_bytes());
     digest.update(part);

@@ -1,15 +1,16 @@
-//! The part `wall`: attacks on the OS sandbox, from inside a process that was taken over.
+//! The part `wall` of `belljar prove`: attacks on the OS sandbox (the wall), from within a process that an
+//! attacker has taken over.
 //!
-//! Each is made by a child of its own: this program again, which puts up the same wall as `belljar
-//! serve` does, around a home, tenants and files that were made for it, and then makes one system
-//! call or a few, past every library. Three proofs for each: the call is refused by an error that is
-//! the wall's own, or ends the child; of the files outside, the settings, the cache, shared memory and a daemon's sockets
-//! nothing has changed; a process beside is as it was and answers, and what the child was granted
-//! still works.
+//! Each attack is made by a child process of its own: this program again, which sets up the same wall as
+//! `belljar serve` does, around a home, tenants and files that were made for it, and then makes one or a few
+//! system calls, past every library. Each attack has three proofs: the call fails with an error of the wall
+//! itself, or the wall ends the child; the files outside, the settings, the cache, shared memory and a
+//! daemon's sockets are unchanged; and another process is unchanged and answers, and what the child was
+//! granted still works.
 //!
-//! A fourth one shows that it was the wall, and not an argument that is wrong: the same call with
-//! the same arguments works in a child without a wall, on a stage of its own. Where that takes a
-//! right that not everybody has, or would harm the machine, the row says so.
+//! A fourth proof shows that the wall was the reason, and not a wrong argument: the same call with the same
+//! arguments succeeds in a child without a wall, on a stage of its own. Where that needs a right that not
+//! everybody has, or would harm the machine, the attack's row states it.
 
 #[cfg(target_os = "linux")]
 mod acts;

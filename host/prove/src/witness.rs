@@ -1,4 +1,4 @@
-//! Who looks at everything that an attacker, a model or a person is shown.
+//! Searches everything that an attacker, a model or a person is shown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,17 +6,17 @@ use belljar_sandbox::{CallResult, OutputPart};
 
 use crate::secret::SecretCanary;
 
-/// Looks at everything that an attacker, a model or a person is shown.
+/// Searches everything that an attacker, a model or a person is shown, for one arena.
 #[derive(Debug)]
 pub(crate) struct ArenaWitness {
     pub(crate) secret: Arc<SecretCanary>,
-    /// The path that no guest may learn.
+    /// The path of the arena's directory, which no guest may learn.
     pub(crate) root: String,
     pub(crate) learnt: Mutex<Option<String>>,
 }
 
 impl ArenaWitness {
-    /// Looks at a call's answer and receipt.
+    /// Searches the answer and the receipt of a call.
     pub(crate) fn inspect_result(&self, result: &CallResult) {
         match &result.outcome {
             Ok(output) => {
@@ -41,7 +41,7 @@ impl ArenaWitness {
         }
     }
 
-    /// Looks at what a guest or a model was told: neither the secret nor a path of this machine.
+    /// Searches a text that a guest or a model was shown for the secret and for paths of this machine.
     pub(crate) fn inspect_told(&self, place: &str, text: &[u8]) {
         self.inspect_shown(place, text);
         if crate::secret::contains_bytes(text, self.root.as_bytes()) {
@@ -49,7 +49,7 @@ impl ArenaWitness {
         }
     }
 
-    /// Looks at what a person is shown: not the secret.
+    /// Searches a text that a person was shown for the secret.
     pub(crate) fn inspect_shown(&self, place: &str, text: &[u8]) {
         self.secret.search_text(place, text);
     }

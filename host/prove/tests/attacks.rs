@@ -1,5 +1,5 @@
-//! Every attack, one test each; `cargo test --test attacks -- files-` runs those whose names
-//! hold `files-`.
+//! Runs every attack, each as one test; `cargo test --test attacks -- files-` runs those with `files-` in the
+//! name.
 //!
 //! This program is also the compiler of strangers' components, as `belljar` is.
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         return compile_child(true);
     }
     let mut arguments = Arguments::from_args();
-    // Time and memory are those of the process: one attack at a time.
+    // One attack at a time, because time and memory are measured for the whole process.
     arguments.test_threads = Some(1);
     let runtime = Arc::new(Runtime::new().unwrap());
     let suite = Suite::new(options()).unwrap();
@@ -57,7 +57,7 @@ fn trial(attack: &'static Attack<Arena>, runtime: &Arc<Runtime>, suite: &Suite) 
     })
 }
 
-/// A short soak: the long one is for the bench.
+/// A short soak as a test; the long one is in the benchmark.
 fn soak(runtime: &Arc<Runtime>, suite: &Suite) -> Trial {
     const CALLS: u64 = 1_000;
     let (runtime, suite) = (Arc::clone(runtime), suite.clone());

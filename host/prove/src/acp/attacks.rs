@@ -1,4 +1,4 @@
-//! The attacks of an editor.
+//! The attacks by an editor on `belljar acp`.
 
 use anyhow::{Result, ensure};
 use futures::FutureExt as _;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::stage::{AcpStage, new_session, refusal_message};
 use crate::attack::{Attack, AttackKind, Stopped, Verdict};
 
-/// A line that is longer than any that is kept.
+/// The bytes of a line that is longer than the longest accepted one.
 const HUGE: usize = 20 << 20;
 
-/// Prompts of a flood: more than are answered at a time.
+/// The number of prompts in a flood: more than are answered at a time.
 const FLOOD: usize = 200;
 
-/// A row of the table.
+/// Makes a row of the table of attacks.
 pub(super) const fn attack_row(
     id: &'static str,
     tries: &'static str,

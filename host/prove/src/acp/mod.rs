@@ -1,8 +1,8 @@
-//! Attacks on `belljar acp`, as an editor that is not to be trusted.
+//! Attacks on `belljar acp` by an editor that is hostile.
 //!
-//! Each is made on a process of its own, with a scripted model and two sessions: the attacker's, and a
-//! neighbour's. Afterwards three things are looked at: what the attacker was told; that no file has
-//! changed; and that the neighbour is answered rightly by the same process.
+//! Each attack is made on a process of its own, with a scripted model and two sessions: the attacker's, and a
+//! neighbour's. Afterwards three things are checked: what the attacker was answered; that no file has
+//! changed; and that the same process answers the neighbour correctly.
 
 mod attacks;
 mod more;
@@ -18,10 +18,10 @@ use self::stage::AcpStage;
 use crate::attack::{Attack, AttackKind, AttackReport, Escape};
 use crate::part::ProvePart;
 
-/// How long an attack may go on before it counts as not stopped.
+/// The time after which an attack that still goes on counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The attacks of an editor.
+/// The part of `belljar prove` with the attacks by an editor.
 pub struct AcpPart {
     program: PathBuf,
     cache: Option<PathBuf>,
@@ -33,12 +33,14 @@ fn list_attacks() -> impl Iterator<Item = &'static Attack<AcpStage>> {
 }
 
 impl AcpPart {
-    /// Attacks on this program, which is `belljar`, with this cache of components; without one, each
-    /// process has its own.
+    /// Creates the attacks on the program `belljar` at this path. `cache` is a directory of compiled
+    /// components; without one, each process compiles its own.
     pub fn new(program: PathBuf, cache: Option<PathBuf>) -> Self {
         Self { program, cache }
     }
 
+    /// Makes one attack on a new process, then checks the files and the neighbour, and judges the attack by
+    /// all of this.
     async fn run_attack(&self, attack: &Attack<AcpStage>) -> anyhow::Result<AttackReport> {
         let stage = AcpStage::start(&self.program, self.cache.as_deref()).await?;
         let mut report = AttackReport::for_unmade(attack.id, attack.kind, "");

@@ -1,4 +1,4 @@
-//! More attacks of an editor: what it brings to a prompt, what it cancels, and what it does not read.
+//! More attacks by an editor: on a prompt's images, on cancellation, and by not reading answers.
 
 use anyhow::{Context as _, Result, ensure};
 use futures::FutureExt as _;
@@ -8,13 +8,13 @@ use super::attacks::{attack_row, prompt_params, to_verdict};
 use super::stage::{AcpStage, new_session, refusal_message};
 use crate::attack::Attack;
 
-/// Requests of an editor that reads nothing.
+/// The number of requests of an editor that reads no answer.
 const UNREAD: usize = 10_000;
 
-/// By how much the agent may grow for it.
+/// The most bytes by which the agent's process may grow during such a flood.
 const MAX_GROWTH: u64 = 128 << 20;
 
-/// How long an editor goes on writing to an agent that takes nothing.
+/// The time for which an editor tries to write to an agent that reads nothing.
 const GIVES_UP: std::time::Duration = std::time::Duration::from_secs(2);
 
 pub(super) const ATTACKS: &[Attack<AcpStage>] = &[
@@ -77,7 +77,7 @@ fn prompt_with_block(session: &str, block: &Value) -> Value {
 async fn send_mislabelled_image(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.lock_peer().await;
     let own = new_session(&mut peer, &stage.workspace()).await?;
-    // `<svg onload=alert(1)>`
+    // The base64 of `<svg onload=alert(1)>`.
     let data = "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+";
     let mut told = String::new();
     for kind in ["image/png", "image/svg+xml", "text/html"] {
@@ -163,7 +163,8 @@ async fn repeat_commands(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
-/// Of an agent of its own: the stage's has to answer its neighbour, who reads.
+/// Made on a process of its own, because the stage's process must answer its neighbour, which reads its
+/// answers.
 async fn leave_unread(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.start_another().await?;
     let before = peer.resident_bytes().unwrap_or_default();

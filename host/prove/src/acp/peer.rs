@@ -1,4 +1,4 @@
-//! An editor as far as an attack needs one: sends lines, and reads what comes.
+//! A minimal editor for attacks: it sends lines, and sorts the lines that it receives.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,20 +9,21 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// An editor and the process that it talks with, which ends with it.
+/// An editor with the `belljar acp` process that it talks to. Dropping the editor ends the process.
 pub(super) struct EditorPeer {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
     next: u64,
-    /// Requests of the agent that nobody has looked at.
+    /// Requests of the agent that the attack has not read yet.
     asked: VecDeque<Value>,
     answers: Vec<Value>,
-    /// The agent's words, by session.
+    /// The agent's texts: each with the id of its session.
     words: Vec<(String, String)>,
 }
 
 impl EditorPeer {
+    /// Starts `belljar acp` with its home, cache and directory, and sends `initialize`.
     pub(super) async fn start(
         program: &Path,
         home: &Path,
@@ -50,12 +51,13 @@ impl EditorPeer {
         Ok(peer)
     }
 
-    /// Bytes of memory that the agent has; `None` = it is gone, or the system does not tell.
+    /// The resident memory of the process in bytes; `None` if it has ended, or if the system does not report
+    /// it.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
         crate::memory::process_resident_bytes(self.child.id()?)
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged, even if it is no valid message.
     pub(super) async fn send_line(&mut self, line: &[u8]) -> Result<()> {
         self.stdin.write_all(line).await?;
         self.stdin.write_all(b"\n").await?;
@@ -71,20 +73,20 @@ impl EditorPeer {
         Ok(id)
     }
 
-    /// Sends a notification.
+    /// Sends a message that needs no answer.
     pub(super) async fn send_notification(&mut self, method: &str, params: Value) -> Result<()> {
         let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
         self.send_line(line.to_string().as_bytes()).await
     }
 
-    /// Answers a request of the agent's.
+    /// Answers a question of the agent by one of its options.
     pub(super) async fn answer_question(&mut self, id: &Value, option: &str) -> Result<()> {
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
         let line = json!({"jsonrpc": "2.0", "id": id, "result": outcome});
         self.send_line(line.to_string().as_bytes()).await
     }
 
-    /// Reads lines until the answer to a request arrives, and returns the answer.
+    /// Reads lines until the answer to the request `id` arrives; returns the answer.
     pub(super) async fn read_answer(&mut self, id: u64) -> Result<Value> {
         loop {
             if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
@@ -100,7 +102,7 @@ impl EditorPeer {
         self.read_answer(id).await
     }
 
-    /// The next question of the agent's.
+    /// Waits for the agent's next question.
     pub(super) async fn next_question(&mut self) -> Result<Value> {
         loop {
             if let Some(asked) = self.asked.pop_front() {
@@ -110,12 +112,13 @@ impl EditorPeer {
         }
     }
 
-    /// The agent's words in a session.
+    /// All that the agent has written in a session.
     pub(super) fn session_text(&self, session: &str) -> String {
         let of = self.words.iter().filter(|(of, _)| of == session);
         of.map(|(_, text)| text.as_str()).collect()
     }
 
+    /// Reads a line, and stores it as a request of the agent, as a text of the agent, or as an answer.
     async fn read_line(&mut self) -> Result<()> {
         let Some(line) = self.lines.next_line().await? else { bail!("the agent has ended") };
         let line: Value = serde_json::from_str(&line).context("the agent sent no JSON")?;

@@ -1,4 +1,4 @@
-//! Where an attack of an editor takes place: a home, a workspace, and what lies outside.
+//! The surroundings of an editor's attack: a home, a workspace, and files outside of both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use walkdir::WalkDir;
 
 use super::peer::EditorPeer;
 
-/// The agent's answer to the neighbour.
+/// The answer that the neighbour expects from its agent.
 const ANSWER: &str = "One note.";
 
 const SETTINGS: &str = "[models.local]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n\
     [roles]\nmain = \"local\"\n[grants.asker]\ntools = { file_write = 'ask' }\n";
 
-/// One attack's own.
+/// The surroundings of one attack.
 pub(super) struct AcpStage {
     _dir: TempDir,
     root: PathBuf,
@@ -28,6 +28,7 @@ pub(super) struct AcpStage {
 }
 
 impl AcpStage {
+    /// Makes the directories, settings and agents, starts the process, and opens the neighbour's session.
     pub(super) async fn start(program: &Path, cache: Option<&Path>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-acp").tempdir()?;
         let root = dir.path().canonicalize()?;
@@ -52,7 +53,8 @@ impl AcpStage {
         Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour, program, cache })
     }
 
-    /// Another editor with a process of its own, for an attack after which nobody could talk with it.
+    /// Starts another editor with a process of its own, for an attack after which the process can no longer
+    /// be used.
     pub(super) async fn start_another(&self) -> Result<EditorPeer> {
         let home = self.root.join("home");
         EditorPeer::start(&self.program, &home, &self.cache, &self.workspace()).await
@@ -70,7 +72,7 @@ impl AcpStage {
         self.peer.lock().await
     }
 
-    /// All files but the home's own, with their contents.
+    /// All files outside the home, with their contents, to compare before and after an attack.
     pub(super) fn list_files(&self) -> Result<Vec<(PathBuf, Vec<u8>)>> {
         let mut files = Vec::new();
         for place in ["workspace", "outside"] {
@@ -83,7 +85,7 @@ impl AcpStage {
         Ok(files)
     }
 
-    /// Asks the neighbour's question.
+    /// Sends the neighbour's prompt, and checks the answer.
     pub(super) async fn ask_neighbour(&self) -> Result<()> {
         let mut peer = self.lock_peer().await;
         let prompt = json!([{"type": "text", "text": "what is here?"}]);
@@ -96,7 +98,7 @@ impl AcpStage {
     }
 }
 
-/// A new session in this directory.
+/// Opens a session whose working directory is `workspace`; returns its id.
 pub(super) async fn new_session(peer: &mut EditorPeer, workspace: &Path) -> Result<String> {
     let place = json!({"cwd": workspace, "mcpServers": []});
     let new = peer.call_method("session/new", place).await?;
@@ -104,7 +106,7 @@ pub(super) async fn new_session(peer: &mut EditorPeer, workspace: &Path) -> Resu
     id.with_context(|| format!("there is no session: {new}"))
 }
 
-/// The words of an answer that refuses.
+/// The error message in an answer that refuses; an error if the answer does not refuse.
 pub(super) fn refusal_message(answer: &Value) -> Result<String> {
     let message = answer["error"]["message"].as_str();
     let message = message.with_context(|| format!("it was not refused: {answer}"))?;

@@ -8,7 +8,7 @@ use crate::Arena;
 use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::guests::{self, Guest};
 
-/// Fuel of one call in these attacks: a fraction of a second.
+/// The fuel of one call in these attacks: enough for a fraction of a second.
 const FUEL: u64 = 300_000_000;
 
 pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
@@ -142,7 +142,7 @@ async fn out_of_fuel(arena: &Arena, guest: Guest) -> Stopped {
         .open()
         .await?;
     let call = jar.call_guest(guest).await;
-    // A yield slice, and the one instruction that ran on past the end of it.
+    // A call may exceed its fuel by one slice between yields, and by the instruction that ran beyond it.
     let most = FUEL + 210_000_000;
     if call.result.receipt.fuel > most || jar.budget.spent_amount(Meter::Fuel) < FUEL {
         return Err(Escape::new(format!("it was billed {} of {FUEL}", call.result.receipt.fuel)));

@@ -149,10 +149,10 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Bytes of memory in these attacks.
+/// The bytes of memory of a jar in these attacks.
 const MEMORY: u64 = 64 << 20;
 
-/// Ends with a word of its own when it is refused more.
+/// Attack by a guest that grows its memory; when more is refused, it ends normally.
 async fn grow_memory(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena
         .jar_builder(&[guest])
@@ -195,7 +195,7 @@ async fn probe_crashes(arena: &Arena, steps: serde_json::Value) -> Stopped {
     jar.try_steps(steps).await.check_trapped("")
 }
 
-/// Does one thing a hundred thousand times, and keeps what it gets.
+/// Attack that repeats one step a hundred thousand times, and keeps each resource that it gets.
 async fn held_without_end(arena: &Arena, step: serde_json::Value) -> Stopped {
     let repeat = json!([{ "do": "repeat", "times": 100_000, "step": step }]);
     probe_crashes(arena, repeat).await

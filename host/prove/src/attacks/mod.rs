@@ -14,7 +14,7 @@ use crate::Arena;
 use crate::attack::{Attack, Escape, Stopped, Verdict};
 use crate::guests::Guest;
 
-/// All of them, by kind.
+/// All attacks in this process, by kind.
 pub fn list_attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
     let before = [cpu::ATTACKS, memory::ATTACKS, output::ATTACKS];
     let inward = before.into_iter().chain(files::ATTACKS);
@@ -23,9 +23,9 @@ pub fn list_attacks() -> impl Iterator<Item = &'static Attack<Arena>> {
     inward.chain(outward).chain(within).chain(mcp::ATTACKS).flatten()
 }
 
-/// Asking the guest what it offers fails, and so would everything after.
+/// Checks that asking the guest for its description fails; the guest cannot be used then.
 async fn not_described(arena: &Arena, guest: Guest) -> Stopped {
-    // The picture is taken with the first jar, and none comes of this.
+    // The state before the attack is recorded when the first jar is opened, so an empty one is opened here.
     arena.jar_builder(&[]).open().await?;
     match arena.sandbox().describe_tools(&arena.guest_wasm(guest)).await {
         Ok(tools) => Err(Escape::new(format!("it was accepted, with {} tools", tools.len()))),

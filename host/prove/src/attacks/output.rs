@@ -1,4 +1,4 @@
-//! Attacks on what a tool says and returns.
+//! Attacks on a tool's output.
 
 use belljar_sandbox::OutputPart;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Archives that lead out, hide, or unpack to more than they are worth.
+//! Attacks by archives that lead out of their directory, hide files, or unpack to enormous sizes.
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -308,7 +308,7 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
     ),
 ];
 
-/// The file that is taken of each archive that is taken.
+/// An archive member with an honest agent, the only file that may be installed from these archives.
 fn honest_member() -> Vec<u8> {
     agent_member("agents/guest.md", "guest", "Read.")
 }
@@ -324,7 +324,7 @@ async fn expect_taken(stage: &LibraryStage, archive: &[u8]) -> Stopped {
     stage.expect_installed(&stage.write_file("pack.tar.gz", archive)?, &["guest"]).await
 }
 
-/// A header that announces 250 MiB about the next one, which come too.
+/// Attack by a header that announces 250 MiB of data about the next member, and sends them.
 async fn announce_long_header(stage: &LibraryStage, kind: u8) -> Stopped {
     const PART: usize = 10 << 20;
     let head = gzip_part(&build_header(b"@", kind, 25 * PART as u64, ""))?;

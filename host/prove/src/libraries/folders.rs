@@ -1,4 +1,4 @@
-//! Folders with links, special files and names that are not what they seem.
+//! Attacks by folders with links, special files, and misleading names.
 
 use std::fs;
 use std::os::unix::fs::symlink;

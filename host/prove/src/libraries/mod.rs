@@ -26,21 +26,21 @@ use self::stage::{LibraryStage, StageTemplate};
 use crate::attack::{Attack, AttackKind, AttackReport, Stopped};
 use crate::part::ProvePart;
 
-/// Most memory that the program may have had at any time, in bytes. What it takes for an honest
-/// library is a fifth of it; the bomb that it is here for took 2.8 GiB.
+/// The most bytes of memory that the program may use at any time. An honest library takes a fifth of it; the
+/// bomb for which this limit was made took 2.8 GiB.
 const MEMORY_BOUND: u64 = 512 << 20;
 
-/// How long one run of the program may take. The slowest here is one that reads up to a bound.
+/// The time limit of one run of the program. The slowest attack is one that the program reads up to a limit.
 const TIME_BOUND: Duration = Duration::from_secs(20);
 
-/// The attacks on libraries.
+/// The part of `belljar prove` with the attacks on libraries.
 pub struct LibrariesPart {
     program: PathBuf,
     template: OnceCell<StageTemplate>,
 }
 
 impl LibrariesPart {
-    /// Attacks on this program, which is `belljar`.
+    /// Creates the attacks on the program `belljar` at this path.
     pub fn new(program: PathBuf) -> Self {
         Self { program, template: OnceCell::new() }
     }
@@ -49,6 +49,8 @@ impl LibrariesPart {
         self.template.get_or_try_init(|| StageTemplate::new(&self.program)).await
     }
 
+    /// Makes one attack on a new stage, then checks its effects; an attack that needs git is left out where
+    /// git is not installed.
     async fn run_attack(&self, attack: &Attack<LibraryStage>) -> anyhow::Result<AttackReport> {
         let template = self.get_template().await?;
         let mut report = AttackReport::for_unmade(attack.id, attack.kind, "");
@@ -110,7 +112,7 @@ fn list_attacks() -> impl Iterator<Item = Attack<LibraryStage>> {
     .copied()
 }
 
-/// A row of a table. `git` = it takes git to make it, or to read it.
+/// Makes a row of a table. `git` is true if the attack needs git.
 const fn attack_row(
     id: &'static str,
     tries: &'static str,

@@ -1,4 +1,4 @@
-//! Names under which a library would pass for something else.
+//! Attacks by libraries under a misleading name.
 
 use super::attack_row;
 use super::stage::{HONEST, LibraryStage, agent_file};

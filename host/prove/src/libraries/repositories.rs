@@ -1,4 +1,4 @@
-//! Git repositories that name something outside themselves, or have something run.
+//! Attacks by git repositories that refer to something outside themselves, or that make git run a program.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -327,7 +327,7 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
     ),
 ];
 
-/// A repository as far as it is looked at before git is.
+/// Makes the parts of a repository that the program itself reads before it starts git.
 fn make_skeleton(stage: &LibraryStage) -> std::io::Result<PathBuf> {
     for below in ["objects/pack", "objects/info", "objects/ab", "refs/heads", "refs/tags"] {
         fs::create_dir_all(stage.path("source/.git").join(below))?;
@@ -417,7 +417,7 @@ async fn run_by_config(stage: &LibraryStage) -> Stopped {
     }
 }
 
-/// 24 names for one tree in each of four trees: 331,776 files of one object.
+/// Four trees that each contain 24 names for one tree: 331,776 files of one object.
 async fn repeat_trees(stage: &LibraryStage) -> Stopped {
     let empty = stage.write_file("repository/empty", "")?;
     let blob = stage.git_command("repository", &["hash-object", "-w", &empty.to_string_lossy()])?;

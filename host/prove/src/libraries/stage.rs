@@ -1,4 +1,4 @@
-//! Where an attack on libraries takes place: a home, a source, and what lies outside of both.
+//! The surroundings of an attack on libraries: a home, a source, and files outside of both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,10 +30,10 @@ pub(super) const HOSTILE: &str = "hostile";
 /// The interval between two measurements of a running program's memory.
 const LOOK: Duration = Duration::from_millis(4);
 
-/// Bytes of a file that are compared. Of a larger file, the rest is compared by its length only.
+/// The most bytes of a file that are compared. Of a larger file, the rest is compared by its length only.
 const MAX_PICTURE: u64 = 1 << 20;
 
-/// The files with which every stage begins, written once.
+/// The files with which every stage begins, made once.
 pub(super) struct StageTemplate {
     program: PathBuf,
     dir: TempDir,
@@ -78,6 +78,7 @@ pub(super) fn agent_file(name: &str, text: &str) -> String {
 }
 
 impl StageTemplate {
+    /// Makes the template: checks for git, writes the sources, and installs the honest library in its home.
     pub(super) async fn new(program: &Path) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir().context("failed to make a directory for the attacks")?;
         let git = std::process::Command::new("git")
@@ -133,6 +134,7 @@ impl StageTemplate {
         self.git
     }
 
+    /// Copies the template to a new directory for one attack, and records the home's files.
     pub(super) fn new_stage(&self) -> anyhow::Result<LibraryStage> {
         let dir = tempfile::tempdir().context("failed to make a directory for an attack")?;
         let root = dir.path().canonicalize()?;
@@ -277,7 +279,7 @@ impl LibraryStage {
             return Err(Escape::new(format!("it ended with {:?}: {}", done.code, done.said)));
         }
         let mut after = take_picture(&self.path("home"), &[])?;
-        // The folder of the libraries and what is held while they are changed.
+        // The folder of the libraries, and the lock file that exists while they are changed, may be new.
         after.retain(|path, _| before.contains_key(path) || !path.ends_with(".busy"));
         match after == *before {
             true => Ok(Verdict::with_words(done.said)),
@@ -393,6 +395,7 @@ impl LibraryStage {
         faults
     }
 
+    /// Compares the files outside the home, and the honest library, with their state before the attack.
     fn compare_pictures(&self, faults: &mut Vec<String>) -> anyhow::Result<()> {
         let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let before = before.context("the program was not run")?;
@@ -489,6 +492,7 @@ fn git_without_input(at: &Path, args: &[&str]) -> anyhow::Result<String> {
     run_git(at, args, Stdio::null())
 }
 
+/// Runs git with settings that do not depend on the user's own.
 fn run_git(at: &Path, args: &[&str], stdin: Stdio) -> anyhow::Result<String> {
     let done = std::process::Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"])

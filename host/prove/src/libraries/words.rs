@@ -1,4 +1,4 @@
-//! Words that are not what they seem: restrictions that nobody understands, and text that is none.
+//! Attacks by misleading texts: restrictions that a parser might not understand, and invalid UTF-16.
 
 use super::attack_row;
 use super::stage::LibraryStage;
@@ -9,11 +9,11 @@ const BLOCKED: &str = "a restriction that is not understood blocks its agent (IN
 
 const WHOLE: &str = "half a pair is U+FFFD, and the answer is read on (INV-470)";
 
-/// A model that writes a file where it can.
+/// A model's transcript that tries to write a file.
 const WRITES: &str = "transcript: 1\nagents:\n  - agent: guest\n    turns:\n      - calls: \
     [{name: file_write, arguments: {path: owned.txt, content: x}}]\n      - say: Done.\n";
 
-/// An answer with half a surrogate pair in its text.
+/// A model's answer with half a surrogate pair in its text.
 const HALF: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"cut \\ud83d here\"}}]}\n\n\
     data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 

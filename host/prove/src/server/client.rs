@@ -1,6 +1,6 @@
-//! A small HTTP/1 client without manners: what an attack says is what is sent.
+//! A minimal HTTP/1 client for attacks: it sends exactly the given bytes.
 //!
-//! Everything that the server answers passes a [`PathWitness`], which looks for the host's own places.
+//! Every answer of the server passes a [`PathWitness`], which searches for paths of the host.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::witness::PathWitness;
 
-/// No answer takes this long.
+/// The time limit of every answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Most bytes of an answer that are kept.
+/// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A caller: where it calls, from which address, and with which key.
+/// A client: the server's address, the client's own address, and its key.
 #[derive(Clone)]
 pub(crate) struct ServerClient {
     pub(crate) at: SocketAddr,
@@ -28,7 +28,7 @@ pub(crate) struct ServerClient {
     pub(crate) witness: Arc<PathWitness>,
 }
 
-/// A request being written.
+/// A request that is being built.
 #[derive(Debug, Clone)]
 pub(crate) struct CallerRequest {
     method: String,
@@ -38,7 +38,7 @@ pub(crate) struct CallerRequest {
     body: Vec<u8>,
 }
 
-/// The answer that came back.
+/// An answer of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerAnswer {
     pub(crate) status: u16,
@@ -63,13 +63,13 @@ pub(crate) fn get_request(target: &str) -> CallerRequest {
 }
 
 impl CallerRequest {
-    /// One more line of the head.
+    /// Adds a line to the request's head.
     pub(crate) fn with_line(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }
 
-    /// The name that the server is called by, in place of its own.
+    /// Sets the header `Host`, in place of the server's own name.
     pub(crate) fn with_host(mut self, host: &str) -> Self {
         self.host = Some(host.to_owned());
         self
@@ -79,7 +79,7 @@ impl CallerRequest {
         self.with_json_text(&body.to_string())
     }
 
-    /// A body that says it is JSON.
+    /// Sets a body with the content type of JSON.
     pub(crate) fn with_json_text(mut self, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         let length = body.len();
@@ -87,13 +87,13 @@ impl CallerRequest {
             .with_line(format!("content-length: {length}"))
     }
 
-    /// Without the last byte of its body.
+    /// Leaves out the last byte of the body when the request is sent.
     pub(crate) fn without_last_byte(mut self) -> Self {
         self.body.pop();
         self
     }
 
-    /// As it is sent.
+    /// The bytes of the request.
     pub(crate) fn to_bytes(&self, client: &ServerClient) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
         let host = self.host.clone().unwrap_or_else(|| client.at.to_string());
@@ -121,33 +121,33 @@ impl ServerClient {
         Ok(ClientConnection { stream, witness: Arc::clone(&self.witness), taken: Vec::new() })
     }
 
-    /// Asks on a connection of its own, and waits for the whole answer.
+    /// Sends a request on a new connection, and waits for the whole answer.
     pub(crate) async fn send(&self, ask: &CallerRequest) -> Result<ServerAnswer> {
         self.send_raw(&ask.clone().with_line("connection: close").to_bytes(self)).await
     }
 
-    /// Sends these bytes, and waits for whatever is answered until the server closes.
+    /// Sends these bytes on a new connection, and reads until the server closes it.
     pub(crate) async fn send_raw(&self, bytes: &[u8]) -> Result<ServerAnswer> {
         let mut wire = self.connect().await?;
         wire.write(bytes).await?;
         wire.read_answer().await
     }
 
-    /// Asks, and leaves the connection open.
+    /// Sends a request on a new connection, and leaves the connection open.
     pub(crate) async fn send_open(&self, ask: &CallerRequest) -> Result<ClientConnection> {
         let mut wire = self.connect().await?;
         wire.write(&ask.to_bytes(self)).await?;
         Ok(wire)
     }
 
-    /// Opens a WebSocket; the head of the answer is taken.
+    /// Opens a WebSocket, and reads the head of the answer.
     pub(crate) async fn open_socket(&self) -> Result<ClientConnection> {
         let mut wire = self.send_open(&upgrade_request()).await?;
         wire.read_until("\r\n\r\n").await?;
         Ok(wire)
     }
 
-    /// The server's first answer to a message on a WebSocket of its own.
+    /// Opens a WebSocket, sends a message, and returns the server's first answer.
     pub(crate) async fn on_socket(&self, message: &Value) -> Result<String> {
         let mut wire = self.open_socket().await?;
         wire.send_text(&message.to_string()).await?;
@@ -168,13 +168,13 @@ impl ClientConnection {
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let writing = tokio::time::timeout(PATIENCE, self.stream.write_all(bytes));
         match writing.await.context("nothing is taken")? {
-            // It refused before it had read all; its answer is what counts.
+            // The server refused before it had read everything; its answer is what matters.
             Err(error) if is_end(&error) => Ok(()),
             written => written.context("the connection broke off"),
         }
     }
 
-    /// Takes some bytes; `false` = the server has closed.
+    /// Reads some bytes; returns false if the server has closed the connection.
     async fn read_some(&mut self) -> Result<bool> {
         let mut part = vec![0; 64 << 10];
         let reading = tokio::time::timeout(PATIENCE, self.stream.read(&mut part));
@@ -191,7 +191,7 @@ impl ClientConnection {
         Ok(taken > 0)
     }
 
-    /// Takes until this is there, and gives all that was taken so far.
+    /// Reads until the received bytes contain `word`; returns all of them.
     pub(crate) async fn read_until(&mut self, word: &str) -> Result<String> {
         let waiting = async {
             loop {
@@ -207,7 +207,7 @@ impl ClientConnection {
         tokio::time::timeout(PATIENCE, waiting).await.with_context(|| format!("no `{word}`"))?
     }
 
-    /// Takes all that comes until the server closes.
+    /// Reads until the server closes the connection.
     pub(crate) async fn read_rest(&mut self) -> Result<String> {
         while self.read_some().await? {}
         Ok(String::from_utf8_lossy(&self.taken).into_owned())
@@ -223,7 +223,7 @@ impl ClientConnection {
         Ok(ServerAnswer { status, head: head.to_owned(), body: body.to_owned() })
     }
 
-    /// Says a text on a WebSocket.
+    /// Sends a text on a WebSocket.
     pub(crate) async fn send_text(&mut self, text: &str) -> Result<()> {
         let mut frame = vec![0x81];
         match text.len() {
@@ -233,14 +233,14 @@ impl ClientConnection {
                 frame.extend(u16::try_from(long)?.to_be_bytes());
             }
         }
-        // A mask of zeros changes nothing.
+        // A mask of zeros leaves the text unchanged.
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());
         self.taken.clear();
         self.write(&frame).await
     }
 
-    /// The next that a WebSocket says, frames and all; empty = it has closed.
+    /// The next bytes on a WebSocket, with their frames; empty if it was closed.
     pub(crate) async fn next_text(&mut self) -> Result<String> {
         self.read_some().await?;
         Ok(String::from_utf8_lossy(&self.taken).into_owned())
@@ -252,12 +252,12 @@ fn is_end(error: &std::io::Error) -> bool {
 }
 
 impl ServerAnswer {
-    /// The body as JSON.
+    /// The answer's body as JSON.
     pub(crate) fn json_body(&self) -> Result<Value> {
         serde_json::from_str(&self.body).with_context(|| format!("no JSON: {}", self.body))
     }
 
-    /// The value of a field of the body.
+    /// The text of one field of the answer's JSON body.
     pub(crate) fn json_field(&self, name: &str) -> Result<String> {
         let value = self.json_body()?;
         let text = value.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -1,10 +1,10 @@
-//! Attacks on a running `belljar serve`: as a stranger, with keys of each scope, and as a tool.
+//! Attacks on a running `belljar serve`: by strangers, with keys of each scope, and by a tool.
 //!
-//! A real server with two tenants is started from the program that is proven, below a directory of
-//! its own. Around each attack three things are looked at: what the attacker was told; that the
-//! other tenant, and where the attack is no owner's right its own, has what it had before, and no
-//! answer named a place of the host; and that the neighbour, a member of the other tenant who keeps
-//! asking, was given right answers all the while.
+//! A real server with two tenants is started from the program under test, in a directory of its own. After
+//! each attack three things are checked: what the attacker was answered; that the other tenant, and, unless
+//! the attack may change it, the attacker's own tenant, have the same data as before, and no answer contained
+//! a path of the host; and that the neighbour, a member of the other tenant who sends requests all the while,
+//! got correct answers.
 
 mod attacks;
 mod client;
@@ -28,19 +28,20 @@ use self::stage::ServerStage;
 use crate::attack::{Attack, AttackKind, AttackReport, Escape, Stopped};
 use crate::part::ProvePart;
 
-/// How long an attack may go on before it counts as not stopped.
+/// The time after which an attack that still goes on counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The attacks on a server. Dropping it ends what it has started, and removes its files.
+/// The part of `belljar prove` with the attacks on a server. Dropping it ends the server and removes its
+/// files.
 pub struct ServerPart {
     setup: ServerSetup,
     stage: OnceCell<ServerStage>,
-    /// One attack at a time.
+    /// A lock that lets one attack run at a time.
     turn: Mutex<()>,
 }
 
 impl ServerPart {
-    /// Attacks on servers of this setup.
+    /// Creates the attacks on servers that are started in this way.
     pub fn new(setup: ServerSetup) -> Self {
         Self { setup, stage: OnceCell::new(), turn: Mutex::default() }
     }
@@ -90,6 +91,8 @@ async fn judge_attack(
     }
 }
 
+/// Makes one attack while the neighbour sends requests, and judges it by its answer, its effects and the
+/// server's growth.
 async fn judge_on_stage(attack: &Attack<ServerStage>, stage: &ServerStage) -> Result<AttackReport> {
     let before = (stage.tenant_state("red").await?, stage.tenant_state("blue").await?);
     let neighbour = TenantNeighbour::start(stage).await?;
@@ -108,7 +111,7 @@ async fn judge_on_stage(attack: &Attack<ServerStage>, stage: &ServerStage) -> Re
     Ok(build_report(attack, elapsed, grown, &seen, attack.judge_outcome(stopped, faults)))
 }
 
-/// The effects of the attack on others, and the things that it should not have learned.
+/// The forbidden effects of the attack: changed data, and paths of the host in answers.
 async fn find_faults(
     stage: &ServerStage,
     before: (Vec<String>, Vec<String>),
@@ -132,6 +135,7 @@ async fn find_faults(
     Ok(faults)
 }
 
+/// Collects the measurements and the judgement in a report.
 fn build_report(
     attack: &Attack<ServerStage>,
     elapsed: Duration,

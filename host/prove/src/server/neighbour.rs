@@ -1,4 +1,5 @@
-//! The neighbour: a member of the other tenant, who keeps asking for what was said.
+//! The neighbour of an attack: a member of the other tenant who reads the messages of a session again and
+//! again.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +10,27 @@ use tokio_util::sync::CancellationToken;
 use super::client::{ServerAnswer, ServerClient, get_request};
 use super::stage::ServerStage;
 
-/// One question in so much time.
+/// The pause between two requests.
 const PACE: Duration = Duration::from_millis(10);
 
-/// It asks until it is stopped.
+/// The neighbour: a task that sends requests until it is stopped.
 pub(crate) struct TenantNeighbour {
     stop: CancellationToken,
     task: JoinHandle<TenantObservation>,
 }
 
-/// Its observations.
+/// The neighbour's measurements.
 #[derive(Debug, Default)]
 pub(crate) struct TenantObservation {
     pub(crate) calls: usize,
     pub(crate) median: Duration,
     pub(crate) worst: Duration,
-    /// The first answer that was not right.
+    /// The first answer that was wrong.
     pub(crate) wrong: Option<String>,
 }
 
 impl TenantNeighbour {
-    /// Has been answered once when this returns.
+    /// Starts the neighbour, and returns after its first answer.
     pub(crate) async fn start(stage: &ServerStage) -> Result<Self> {
         let client = ServerClient { from: None, ..stage.client_for("blue-member") };
         let path = format!("/v1/sessions/{}/messages", stage.session_id("blue")?);
@@ -40,7 +41,7 @@ impl TenantNeighbour {
         Ok(Self { stop, task })
     }
 
-    /// Asks once more, and tells what it saw.
+    /// Sends one more request, stops, and returns the measurements.
     pub(crate) async fn stop(self) -> TenantObservation {
         self.stop.cancel();
         let wrong = |error| TenantObservation {
@@ -75,7 +76,7 @@ async fn ask_until_stopped(
         if last {
             break;
         }
-        // A pause, not a wait for anything.
+        // This is only a pause; no condition is waited for.
         let _ = tokio::time::timeout(PACE, stop.cancelled()).await;
     }
     times.sort();

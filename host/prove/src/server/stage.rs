@@ -1,7 +1,7 @@
 //! A real `belljar serve` with two tenants, in a directory of its own.
 //!
-//! `red` is the attacker's tenant, `blue` its neighbour's. Both have a session, and agents whose
-//! model plays a transcript.
+//! `red` is the attacker's tenant, `blue` is its neighbour's. Both have a session, and agents whose model
+//! answers from a transcript.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 use super::client::{PATIENCE, ServerAnswer, ServerClient, get_request, new_request};
 use super::witness::PathWitness;
 
-/// The keys of a stage, by their names here: tenant and scope.
+/// The keys of a stage: their names in the attacks, their tenants and scopes.
 const KEYS: [(&str, &str, &str); 7] = [
     ("operator", "local", "admin"),
     ("red-admin", "red", "admin"),
@@ -31,22 +31,22 @@ const KEYS: [(&str, &str, &str); 7] = [
     ("blue-reader", "blue", "read-only"),
 ];
 
-/// How long a server that was killed may take to be gone.
+/// The time within which a killed server must be gone.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
 const TRANSCRIPT: &str = include_str!("transcript.yaml");
 const SETTINGS: &str = include_str!("tenant.toml");
 
-/// How a server is started.
+/// The program and the cache with which servers are started.
 #[derive(Debug, Clone)]
 pub struct ServerSetup {
-    /// The `belljar` to start.
+    /// The program `belljar`.
     pub program: PathBuf,
-    /// Where compiled tools are kept; `None` = in the stage's own directory.
+    /// The directory of compiled tools; `None` = a directory of the stage.
     pub cache_dir: Option<PathBuf>,
 }
 
-/// A running server and what an attack may use of it.
+/// A running server, with what attacks need to use it.
 pub(crate) struct ServerStage {
     setup: ServerSetup,
     dir: TempDir,
@@ -56,18 +56,20 @@ pub(crate) struct ServerStage {
     sessions: BTreeMap<&'static str, String>,
     witness: Arc<PathWitness>,
     at: SocketAddr,
-    /// The address that the attack of now calls from.
+    /// The number of the present attack, from which its client address is made.
     from: AtomicU8,
-    /// Whether the attack of now may change what red has.
+    /// True if the present attack may change the data of the tenant `red`.
     red_changes: AtomicBool,
 }
 
 impl ServerStage {
-    /// A server with both tenants at home.
+    /// Starts a server with both tenants, their keys and their agents.
     pub(crate) async fn start(setup: &ServerSetup) -> Result<Self> {
         Self::start_with(setup, "").await
     }
 
+    /// Makes the tenants and keys, starts the server with these lines of `[server]`, and runs a first turn in
+    /// each tenant.
     async fn start_with(setup: &ServerSetup, server: &str) -> Result<Self> {
         let mut stage = Self::without_tenants(setup)?;
         let settings = stage.root.join("home/belljar.toml");
@@ -89,7 +91,7 @@ impl ServerStage {
         Ok(stage)
     }
 
-    /// Only directories: no tenant, no key, nothing that runs.
+    /// Makes only the directories and settings: no tenant, no key, no server.
     pub(crate) fn without_tenants(setup: &ServerSetup) -> Result<Self> {
         let dir = TempDir::with_prefix("belljar-prove-")?;
         let root = dir.path().canonicalize()?;
@@ -118,17 +120,17 @@ impl ServerStage {
         })
     }
 
-    /// Another one, for an attack that a shared server would not survive as it is.
+    /// Starts another server, for an attack after which a shared server could not be used.
     pub(crate) async fn start_another(&self) -> Result<Self> {
         Self::start(&self.setup).await
     }
 
-    /// Another one, with these lines of `[server]`.
+    /// Starts another server, with these lines of `[server]` in its settings.
     pub(crate) async fn another_with(&self, server: &str) -> Result<Self> {
         Self::start_with(&self.setup, server).await
     }
 
-    /// Another one without tenants, keys and server.
+    /// Makes another stage without tenants, keys and server.
     pub(crate) fn another_bare(&self) -> Result<Self> {
         Self::without_tenants(&self.setup)
     }
@@ -151,7 +153,7 @@ impl ServerStage {
         Ok(())
     }
 
-    /// Ends the server as a power cut would.
+    /// Kills the server, as a power cut would.
     pub(crate) async fn kill_server(&self) -> Result<()> {
         let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
         match child {
@@ -160,7 +162,7 @@ impl ServerStage {
         }
     }
 
-    /// Ends the server and removes all that it had.
+    /// Ends the server, and removes its directory.
     pub(crate) async fn close(self) -> Result<()> {
         self.kill_server().await?;
         let dir = self.dir.path().to_owned();
@@ -168,7 +170,7 @@ impl ServerStage {
         if dir.exists() { bail!("`{}` cannot be removed", dir.display()) } else { Ok(()) }
     }
 
-    /// Runs a command of the operator, and gives what it printed.
+    /// Runs a command of the operator; returns its output.
     pub(crate) async fn run_belljar(&self, args: &[&str]) -> Result<String> {
         let running = tokio::time::timeout(PATIENCE, self.build_command(args).output());
         let done = running.await.context("a command went on too long")??;
@@ -178,6 +180,7 @@ impl ServerStage {
         Ok(String::from_utf8(done.stdout)?.trim().to_owned())
     }
 
+    /// A command of the program with the stage's home and nothing else of this process's environment.
     fn build_command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.setup.program);
         let cache = self.setup.cache_dir.clone().unwrap_or_else(|| self.root.join("home/cache"));
@@ -201,7 +204,7 @@ impl ServerStage {
         self.run_belljar(&args).await
     }
 
-    /// The directories of a tenant: the one that its `home` lies in, and its workspace.
+    /// The directories of a tenant: the one that contains its `home`, and its workspace.
     pub(crate) async fn tenant_directories(&self, tenant: &str) -> Result<[PathBuf; 2]> {
         let listed: Value =
             serde_json::from_str(&self.run_belljar(&["tenants", "list", "--json"]).await?)?;
@@ -211,7 +214,7 @@ impl ServerStage {
         Ok(["tenants", "workspaces"].map(|of| self.root.join("home/sessions").join(of).join(id)))
     }
 
-    /// Gives a tenant its agents and their model.
+    /// Writes a tenant's agents, the transcript of their model, its settings, and a note in its workspace.
     pub(crate) async fn furnish_tenant(&self, tenant: &str) -> Result<()> {
         let [own, workspace] = self.tenant_directories(tenant).await?;
         let (home, port) = (own.join("home"), self.at.port().to_string());
@@ -237,14 +240,14 @@ impl ServerStage {
         Ok(())
     }
 
-    /// A caller with one of the keys; `""` = without.
+    /// A client with one of the stage's keys; `""` = without a key.
     pub(crate) fn client_for(&self, name: &str) -> ServerClient {
         self.with_key(self.keys.get(name).map(String::as_str))
     }
 
     pub(crate) fn with_key(&self, key: Option<&str>) -> ServerClient {
         let last = self.from.load(Ordering::Relaxed);
-        // On Linux every address of 127.0.0.0/8 is this machine: an attack has one of its own.
+        // On Linux every address in 127.0.0.0/8 is this machine, so each attack has an address of its own.
         let own = cfg!(target_os = "linux") && last > 0;
         ServerClient {
             at: self.at,
@@ -266,7 +269,7 @@ impl ServerStage {
         self.at
     }
 
-    /// Says something to an agent, and waits for the answer.
+    /// Sends a message to an agent, and waits for the answer.
     pub(crate) async fn send_chat(
         &self,
         caller: &str,
@@ -277,12 +280,12 @@ impl ServerStage {
         self.client_for(caller).send(&new_request("POST", "/v1/chat").with_json(&body)).await
     }
 
-    /// The attack of now may change what red has.
+    /// States that the present attack may change the data of the tenant `red`.
     pub(crate) fn red_may_change(&self) {
         self.red_changes.store(true, Ordering::Relaxed);
     }
 
-    /// Gets ready for an attack: the address that it calls from.
+    /// Prepares for the attack with this number: sets the address that it calls from.
     pub(crate) fn set_client_address(&self, number: usize) {
         let last = u8::try_from(number % 250).unwrap_or_default().saturating_add(2);
         self.from.store(last, Ordering::Relaxed);
@@ -298,14 +301,14 @@ impl ServerStage {
         self.witness.take_finding()
     }
 
-    /// Resident bytes of the server; `None` where the system does not say.
+    /// The server's resident bytes; `None` if the system does not report them.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         crate::memory::process_resident_bytes(server.as_ref()?.id()?)
     }
 
-    /// All that a tenant has, as its admin sees it: compared before and after each attack. What is
-    /// counted of strangers is not its own.
+    /// All data of a tenant, as its admin reads it, to compare before and after an attack. Counts of refused
+    /// strangers are left out.
     pub(crate) async fn tenant_state(&self, tenant: &str) -> Result<Vec<String>> {
         let caller = ServerClient { from: None, ..self.client_for(&format!("{tenant}-admin")) };
         let session = self.session_id(tenant)?;
@@ -327,20 +330,20 @@ impl ServerStage {
         Ok(state)
     }
 
-    /// The changes in a tenant's audit log: refusals are what attacks are for.
+    /// The changes in a tenant's audit log. Refusals are left out, because attacks cause them.
     async fn audit_changes(&self, admin: &ServerClient) -> Result<String> {
         let log = admin.send(&get_request("/v1/audit?limit=200")).await?.json_body()?;
         let entries = log["entries"].as_array().context("no audit log")?;
         let own = |entry: &&Value| {
             let refused = entry["action"] == "strangers" || entry["action"] == "refused";
-            // What this stage itself did as the operator is no attack.
+            // The stage itself makes changes as the operator, which are no effect of an attack.
             !refused && entry["actor"] != "local"
         };
         Ok(entries.iter().filter(own).map(|entry| format!("{entry}\n")).collect())
     }
 }
 
-/// Started processes end before their files are removed.
+/// Ends the started processes before their files are removed.
 impl Drop for ServerStage {
     fn drop(&mut self) {
         let child = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();

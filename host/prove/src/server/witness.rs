@@ -1,12 +1,12 @@
-//! Looks for the host's own places in everything that a server says.
+//! Searches everything that a server sends for paths of the host.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// Characters around what was found.
+/// The number of characters around a finding in its report.
 const AROUND: usize = 120;
 
-/// The texts that must stand in no answer, and whether one did.
+/// The paths that no answer may contain, and the first answer that did.
 #[derive(Debug, Default)]
 pub(crate) struct PathWitness {
     places: Vec<String>,
@@ -14,7 +14,7 @@ pub(crate) struct PathWitness {
 }
 
 impl PathWitness {
-    /// Looks for these places.
+    /// Creates a search for these paths.
     pub(crate) fn new(places: &[&Path]) -> Self {
         let places = places.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         Self { places, seen: Mutex::default() }
@@ -33,7 +33,7 @@ impl PathWitness {
         }
     }
 
-    /// The finding since this was last asked.
+    /// Returns the finding since the last call, if there is one.
     pub(crate) fn take_finding(&self) -> Option<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,8 +1,8 @@
-//! The attacks: what a taken-over process tries, one system call or a few.
+//! The attacks that a process makes which was taken over: one or a few system calls each.
 //!
-//! A call that fails proves nothing by itself: it may fail for its arguments, or for want of a
-//! right that the attacker lacks anyway. So each row says which errors are the wall's own, and what
-//! the same call with the same arguments does where there is no wall ([`ControlProof`]).
+//! A call that fails proves nothing by itself: it may fail because of its arguments, or because of a right
+//! that the attacker lacks anyway. So each row states which errors come from the wall, and what the same call
+//! does without a wall ([`ControlProof`]).
 
 mod broker;
 mod files;
@@ -14,84 +14,85 @@ mod sockets;
 use super::raw::Done;
 use super::stage::AttackTargets;
 
-/// One attack.
+/// One attack on the OS sandbox.
 pub(crate) struct WallAct {
-    /// Its name. Unique; begins with `wall`.
+    /// The unique name, which begins with `wall`.
     pub(crate) id: &'static str,
-    /// The part of the wall that stops it.
+    /// The part of the wall that stops the attack.
     pub(crate) by: WallDefence,
-    /// The version of landlock without which nothing stops it.
+    /// The version of landlock that is needed to stop the attack.
     pub(crate) landlock: u32,
-    /// The proof that it is the wall.
+    /// The proof that the wall was the reason.
     pub(crate) control: ControlProof,
-    /// Makes it. What works is an error of the OS sandbox.
+    /// Makes the attack. If this call succeeds, the OS sandbox has failed.
     pub(crate) run: fn(&AttackTargets) -> Done,
 }
 
-/// The part of the wall that stops an attack, and the answers that are its own.
+/// A part of the wall, with the errors by which a call that it refuses can be recognised.
 #[derive(Debug)]
 pub(crate) struct WallDefence {
     pub(crate) text: &'static str,
-    /// The errors; none = the process ends.
+    /// The error numbers (`errno`); if there are none, the wall ends the process.
     pub(crate) errors: &'static [i32],
 }
 
-/// The proof that an attack was stopped by the wall, and by nothing else.
+/// How it is proved that the wall stopped an attack, and nothing else did.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ControlProof {
-    /// The same works without the wall, for everybody; where it does not, the row proves nothing.
+    /// The same call succeeds for everybody without the wall. If it does not, nothing is proved.
     Works,
-    /// The same works without the wall, where this does not stand in the way.
+    /// The same call succeeds without the wall, except under this condition.
     May(&'static str),
-    /// The kernel ends the process by the signal that a filter of calls alone sends.
+    /// The kernel ends the process by a signal that only a filter of system calls sends.
     Ends,
-    /// The same is not made without the wall, for this reason.
+    /// The call is not made without the wall, for this reason.
     Harms(&'static str),
-    /// This, which is not refused, works behind the same wall.
+    /// A similar call that is allowed succeeds behind the same wall.
     Beside(fn(&AttackTargets) -> Done),
 }
 
-/// A call that is not on the list of those that are left. Whether it is known decides the error.
+/// A system call that is not on the list of allowed ones. The error depends on whether the filter knows the
+/// call.
 const CALLS: WallDefence = WallDefence {
     text: "seccomp: not among the calls that are left (INV-130)",
     errors: &[libc::EPERM, libc::ENOSYS],
 };
 
-/// A call that nobody but an intruder makes.
+/// A system call that only an intruder makes.
 const INTRUDERS: WallDefence = WallDefence {
     text: "seccomp: what only an intruder calls ends the process (INV-62)",
     errors: &[],
 };
 
-/// A call that is left with other arguments.
+/// A system call that is allowed with other arguments.
 const ARGUMENTS: WallDefence = WallDefence {
     text: "seccomp: left for other arguments alone (INV-131)",
     errors: &[libc::ENOSYS],
 };
 
-/// A path that was not let through. `EXDEV` is what landlock says of a move or a link.
+/// A path that is not allowed. Landlock answers a move or a link with `EXDEV`.
 const PATHS: WallDefence = WallDefence {
     text: "landlock: the path was not let through (INV-60)",
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
-/// The rule about certificates.
+/// The rule about TLS certificates.
 const TLS_KEYS: WallDefence = WallDefence {
     text: "landlock: certificates are let through, and no private key beside them (INV-430)",
     errors: &[libc::EACCES],
 };
 
-/// The rule about later processes.
+/// The rule about processes that are started later.
 const KEPT: WallDefence = WallDefence {
     text: "landlock: neither the cache nor any settings are let through (INV-132)",
     errors: &[libc::EACCES, libc::EXDEV],
 };
 
-/// A port that was not let through.
+/// A port that is not allowed.
 const PORTS: WallDefence =
     WallDefence { text: "landlock: no TCP port is taken (INV-62)", errors: &[libc::EACCES] };
 
-/// A refusal in the broker's words, or a socket that it closes without any.
+/// A refusal by the broker: a message, or a socket that it closes without one.
 const BROKER: WallDefence =
     WallDefence { text: "the broker: no request names this (INV-133)", errors: &[libc::EPERM] };
 

@@ -1,5 +1,4 @@
-//! The child: behind the wall, or for the control without one, it makes one attack, and reports
-//! the result.
+//! The child process: sets up the wall (or, for the control, none), makes one attack, and reports the result.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,35 +10,34 @@ use super::acts::{ControlProof, list_acts};
 use super::raw::Done;
 use super::stage::{AttackTargets, CERTIFICATE};
 
-/// The report of a child, a line of JSON each.
+/// A line of a child's report, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ChildLine {
-    /// The version of landlock that is in force, and what is missing of the whole wall.
+    /// The wall is set up: the landlock version in force, whether system calls are filtered, and which parts
+    /// of the wall are missing.
     Stands { landlock: Option<u32>, seccomp: bool, missing: Vec<String> },
-    /// The attack failed, with this error's number.
+    /// The attack failed with this error number.
     Refused(i32),
-    /// It failed otherwise, so that it proves nothing.
+    /// The attack failed in another way, which proves nothing.
     Failed(String),
-    /// It worked.
+    /// The attack succeeded.
     Worked(i64),
-    /// The result of the granted acts, which have to work: an error's text, or nothing.
+    /// The result of the granted acts, which must still work: an error's text, or `None`.
     Granted(Option<String>),
 }
 
-/// The body of the process outside.
+/// The `main` of the victim: a process outside the wall.
 pub fn be_victim() -> ExitCode {
     super::victim::be_victim()
 }
 
-/// The body of the child: `targets` is what the parent wrote for it, `raise` puts up the wall
-/// around the home and workspace below this directory, and gives the version of landlock in force,
-/// whether system calls are held, and what is missing. Without both nothing is attacked, but for
-/// the control that has no wall.
+/// The `main` of the child. `targets` is the parent's JSON. `raise` sets up the wall around the home and
+/// workspace below a directory, and returns the landlock version in force, whether system calls are filtered,
+/// and what is missing. Without both no attack is made, except for the control, which has no wall.
 ///
 /// # Errors
-///
-/// When there is no such attack, or the parent's words cannot be understood.
+/// When there is no attack with this name, or the parent's JSON cannot be parsed.
 pub fn run_attack(
     id: &str,
     targets: &str,
@@ -84,7 +82,7 @@ fn line_for(came: &Done) -> ChildLine {
     }
 }
 
-/// The acts that still have to work: on the workspace, the store, a thread of this process's own.
+/// The acts that must still work behind the wall: on the workspace, the store, and a new thread.
 fn check_granted_acts(targets: &AttackTargets) -> Result<()> {
     let note = std::fs::read_to_string(targets.path_at("workspace/note.txt"))?;
     anyhow::ensure!(note == "the workspace's", "the workspace reads otherwise: {note}");

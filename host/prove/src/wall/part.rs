@@ -1,4 +1,4 @@
-//! The parent: sets the stage, has each attack made, and looks at the result.
+//! The parent process: sets up the stage, has a child make each attack, and checks the effects.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use crate::part::ProvePart;
 /// The time after which a child that still runs counts as not stopped.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Attacks on the OS sandbox.
+/// The part of `belljar prove` with the attacks on the OS sandbox.
 pub struct WallPart {
     program: PathBuf,
     child: Vec<OsString>,
@@ -115,12 +115,13 @@ impl AttackSetting {
         }
         report.elapsed = begun.elapsed();
         if report.result.is_err() {
-            // What it has left must not be taken for the next one's.
+            // The effects of an attack that was not stopped must not be blamed on the next one.
             *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         report
     }
 
+    /// Has a child make one attack, and compares the stage and the victim with their state before.
     fn judge_act(&self, act: &WallAct) -> Result<(Result<String, String>, Vec<VictimAnswer>)> {
         let mut held = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         let stage = held.as_mut().context("there is no stage")?;
@@ -156,7 +157,7 @@ impl AttackSetting {
         Ok((if faults.is_empty() { Ok(told) } else { Err(faults.join("; ")) }, answers))
     }
 
-    /// The answer to the attacker, with the proof that it was the wall.
+    /// The answer to the attacker, with the proof that the wall was the reason.
     fn prove_by_control(&self, act: &WallAct, told: &str) -> Result<String, String> {
         let failed = match act.control {
             ControlProof::Ends => return Ok(format!("{told}, as no error does")),
@@ -182,8 +183,8 @@ impl AttackSetting {
         }
     }
 
-    /// Makes the same in a child without a wall, or what is not refused in one behind it, on a stage
-    /// of its own; says why it has no effect, if it has none.
+    /// Makes the control of an attack in a child on a stage of its own: the same call without a wall, or an
+    /// allowed call behind one. Returns the reason if the control has no effect.
     fn control_fails(&self, act: &WallAct) -> Result<Option<String>> {
         let mut stage = self.new_stage()?;
         stage.targets.control = true;
@@ -195,6 +196,8 @@ impl AttackSetting {
         Ok((unharmed && untouched).then_some(why))
     }
 
+    /// Starts the child for one attack, with the stage's directories as its surroundings, and waits for its
+    /// end.
     fn run_child(&self, act: &WallAct, stage: &WallStage) -> Result<Output> {
         let mut command = Command::new(&self.program);
         command
@@ -214,14 +217,14 @@ impl AttackSetting {
     }
 }
 
-/// Waits for a child's end, and ends one that takes too long.
+/// Waits until a child ends, and kills it if it takes too long.
 fn wait_for_end(child: std::process::Child) -> Result<Output> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
     let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     let patience = Timespec { tv_sec: PATIENCE.as_secs().try_into()?, tv_nsec: 0 };
     let mut waited = [PollFd::new(&process, PollFlags::IN)];
-    // Where children of other attacks are waited for by a runtime, their end is a signal here.
+    // If a runtime waits for children of other attacks, their end interrupts this call by a signal.
     if rustix::io::retry_on_intr(|| poll(&mut waited, Some(&patience)))? == 0 {
         let _ = pidfd_send_signal(&process, Signal::KILL);
         let _ = child.wait_with_output();
@@ -230,7 +233,7 @@ fn wait_for_end(child: std::process::Child) -> Result<Output> {
     Ok(child.wait_with_output()?)
 }
 
-/// Every difference between two pictures.
+/// The differences between two pictures of the stage, as texts.
 fn list_differences<T: PartialEq>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,

@@ -1,16 +1,16 @@
-//! System calls as somebody makes them who has taken the process over: past every library.
+//! System calls as an attacker makes them in a process that was taken over: past every library.
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-/// The result of a call.
+/// The result of a system call.
 pub(crate) type Done = io::Result<i64>;
 
-/// An argument that names memory keeps it alive until the call is over.
+/// An argument of a system call. Memory that it refers to lives until the call is over.
 pub(crate) enum RawArgument {
-    /// A number, or a descriptor.
+    /// A number, for example a descriptor.
     Number(i64),
     /// A path or a name.
     Text(CString),
@@ -53,8 +53,8 @@ impl From<i32> for RawArgument {
     }
 }
 
-/// Makes a call by its number. Memory among the arguments is as large as the caller says, so a
-/// call may only be given what it writes no further than.
+/// Makes a system call by its number. The kernel trusts the stated length of memory among the arguments, so
+/// it must not be larger than the memory.
 #[expect(unsafe_code, reason = "an attacker makes calls that no safe interface offers")]
 pub(crate) fn call_kernel<const N: usize>(number: i64, arguments: [RawArgument; N]) -> Done {
     let mut arguments = arguments;
@@ -71,14 +71,14 @@ pub(crate) fn call_kernel<const N: usize>(number: i64, arguments: [RawArgument; 
     if given < 0 { Err(io::Error::last_os_error()) } else { Ok(given) }
 }
 
-/// A descriptor that this process was given and that nobody here opened.
+/// A descriptor that the process has inherited, which nothing here has opened.
 #[expect(unsafe_code, reason = "an attacker uses whatever descriptors there are")]
 pub(crate) fn borrow_descriptor<'a>(descriptor: i32) -> BorrowedFd<'a> {
-    // SAFETY: used at once; should it be closed meanwhile, the call fails.
+    // SAFETY: used at once; if the descriptor is closed meanwhile, the call fails.
     unsafe { BorrowedFd::borrow_raw(descriptor) }
 }
 
-/// Makes a call whose last argument takes bytes, and gives those; none if it fails.
+/// Makes a system call whose last argument is a buffer; returns the buffer, empty if the call fails.
 pub(crate) fn call_for_bytes(number: i64, arguments: [RawArgument; 3]) -> Vec<u8> {
     let [first, second, mut room] = arguments;
     let pointer = room.as_word();

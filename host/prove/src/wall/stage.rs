@@ -1,5 +1,5 @@
-//! The targets of the attacks: a home with a cache and tenants, files outside, a daemon's sockets,
-//! a process of the same user, and memory that processes share by number.
+//! The targets of the attacks: a home with a cache and tenants, files outside, a daemon's sockets, a process
+//! of the same user, and memory that processes share by number.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,34 +17,35 @@ use tempfile::TempDir;
 
 use super::raw::{Done, RawArgument, call_kernel};
 
-/// An attack's knowledge of the stage; an attacker would find it out.
+/// What an attack knows about the stage; a real attacker would find it out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct AttackTargets {
-    /// All lies below it.
+    /// The directory that contains all files of the stage.
     pub(crate) root: PathBuf,
     pub(crate) victim: i32,
     pub(crate) memory: i64,
     pub(crate) semaphores: i64,
     pub(crate) messages: i64,
-    /// The name of a socket that has no path.
+    /// The abstract name of a socket, which has no path.
     pub(crate) name: String,
-    /// A TCP port that nobody listens on.
+    /// A TCP port on which nothing listens.
     pub(crate) port: u16,
-    /// The proof that it is the wall is made, and not the attack behind it.
+    /// True if the control is to be made, and not the attack.
     pub(super) control: bool,
     #[serde(skip)]
     pub(crate) held: HeldDescriptors,
 }
 
-/// Descriptors from before the wall, as a process has some that is taken over later: the calls that
-/// make them are refused, and so have to be those that use them. `-1` where the kernel gives none.
+/// Descriptors that the child opened before the wall was set up, as a process that is taken over later would
+/// have. The calls that make such descriptors are refused behind the wall, so using them must be refused too.
+/// `-1` if the kernel gives none.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldDescriptors {
-    /// Of the process outside.
+    /// A descriptor of the victim process (pidfd).
     pub(crate) victim: i64,
-    /// That watches files.
+    /// A descriptor of a file watch.
     pub(crate) watch: i64,
-    /// Of work that the kernel does on its own.
+    /// A descriptor of an io_uring.
     pub(crate) ring: i64,
 }
 
@@ -63,7 +64,7 @@ impl AttackTargets {
         self.path_at("home")
     }
 
-    /// Opens what this process has from before.
+    /// Opens these descriptors, before the wall is set up.
     pub(super) fn open_held(&mut self) {
         let or_none = |made: Done| made.unwrap_or(-1);
         self.held = HeldDescriptors {
@@ -77,7 +78,7 @@ impl AttackTargets {
     }
 }
 
-/// A file's content and all that can be changed of it.
+/// A file's content with everything else of it that can be changed, for example its mode and times.
 type Seen = (u32, u32, u32, i64, i64, Vec<u8>);
 
 pub(super) struct WallStage {
@@ -95,19 +96,19 @@ struct VictimProcess {
     stdout: BufReader<ChildStdout>,
 }
 
-/// The answers of the victim before and after an attack, and how long it took.
+/// The victim's answer before or after an attack, with the time that it took.
 pub(super) struct VictimAnswer {
     pub(super) text: String,
     pub(super) took: Duration,
 }
 
-/// The folder that the environment names for certificates.
+/// The folder of certificates that the environment variable names.
 pub(super) const TLS: &str = "outside/tls";
 
-/// A certificate in it.
+/// A certificate in that folder.
 pub(super) const CERTIFICATE: &str = "outside/tls/certs/ca.crt";
 
-/// Files of the stage. The cache gets its key and its entries from a run before.
+/// The files of the stage. The cache's key and entries come from an earlier run.
 const FILES: &[(&str, &str)] = &[
     ("home/belljar.toml", SETTINGS),
     ("home/agents/own.md", "---\nname: own\ndescription: d\ntools: []\n---\nBe brief.\n"),
@@ -133,7 +134,7 @@ const TENANT: &str = "[grants.red]\ntools = ['file_read', 'file_write']\n\
     mounts = [{ path = '/workspace', access = 'read-write' }]\n";
 
 impl WallStage {
-    /// Sets it up; `victim` starts this program as [`super::be_victim`].
+    /// Sets up the stage. `victim` is the command that runs this program as [`super::be_victim`].
     pub(super) fn new(mut victim: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("belljar-prove-").tempdir()?;
         let root = dir.path().canonicalize()?;
@@ -179,7 +180,7 @@ impl WallStage {
         Ok(Self { _dir: dir, targets, victim, stream, nameless, datagrams })
     }
 
-    /// The picture of everything outside that an attack could change.
+    /// The state of everything outside that an attack could change.
     pub(super) fn take_picture(&mut self) -> Result<BTreeMap<String, Seen>> {
         let mut seen = BTreeMap::new();
         for part in ["home", "outside"] {
@@ -203,7 +204,7 @@ impl WallStage {
         Ok(seen)
     }
 
-    /// Whoever has called on the daemon's sockets.
+    /// The clients that have connected to the daemon's sockets, if any.
     pub(super) fn find_callers(&self) -> Option<String> {
         let mut room = [0; 16];
         if self.stream.accept().is_ok() {
@@ -215,7 +216,7 @@ impl WallStage {
         self.datagrams.recv(&mut room).is_ok().then(|| "a datagram to a socket".to_owned())
     }
 
-    /// Asks the victim how it is.
+    /// Asks the victim for its state.
     pub(super) fn ask_victim(&mut self) -> Result<VictimAnswer> {
         let begun = Instant::now();
         self.victim.stdin.write_all(b"how are you\n")?;
@@ -242,8 +243,8 @@ impl Drop for WallStage {
     }
 }
 
-/// Puts something where an attack takes it from: a message, and a queue by the stage's name, which
-/// not every kernel has.
+/// Makes a message in the shared queue for an attack to take, and a queue by the stage's name, which not
+/// every kernel supports.
 fn furnish_queues(targets: &AttackTargets) -> Result<()> {
     let message = RawArgument::Bytes([1_u64.to_le_bytes(), *b"for-home"].concat());
     call_kernel(libc::SYS_msgsnd, [targets.messages.into(), message, 8.into(), 0.into()])?;
@@ -259,7 +260,7 @@ fn query_state(number: i64, arguments: [RawArgument; 3]) -> Vec<u8> {
     super::raw::call_for_bytes(number, arguments)
 }
 
-/// The files below, but for what the store and the cache write themselves.
+/// Collects the files below a path, except those that the store and the cache write themselves.
 fn collect_files(path: &Path, seen: &mut BTreeMap<String, Seen>) -> Result<()> {
     let meta = fs::symlink_metadata(path)?;
     let ours = path.ends_with("home/sessions/store") || path.ends_with("red/workspace");

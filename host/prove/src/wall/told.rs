@@ -1,4 +1,4 @@
-//! A child's report about its attack.
+//! Reads a child's report about its attack.
 
 use std::io::BufRead as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,8 +12,8 @@ fn parse_lines(output: &Output) -> Vec<ChildLine> {
     lines.filter_map(|line| serde_json::from_str(&line).ok()).collect()
 }
 
-/// The answer to the attacker behind the wall; an error says what got through, or why nothing is
-/// proven.
+/// The answer to the attacker behind the wall. An error states what was not stopped, or why nothing is
+/// proved.
 pub(super) fn attacker_answer(act: &WallAct, output: &Output) -> Result<String, String> {
     let mut lines = parse_lines(output).into_iter();
     let Some(ChildLine::Stands { landlock, seccomp, missing }) = lines.next() else {
@@ -50,7 +50,7 @@ pub(super) fn attacker_answer(act: &WallAct, output: &Output) -> Result<String, 
     }
 }
 
-/// Why what shows the wall failed; `None` = it worked.
+/// The reason why the control failed; `None` if it succeeded.
 pub(super) fn control_failure(output: &Output) -> Option<String> {
     match parse_lines(output).into_iter().find(|line| !matches!(line, ChildLine::Stands { .. })) {
         Some(ChildLine::Worked(_)) => None,
@@ -58,7 +58,7 @@ pub(super) fn control_failure(output: &Output) -> Option<String> {
             Some(std::io::Error::from_raw_os_error(number).to_string())
         }
         Some(ChildLine::Failed(why)) => Some(why),
-        // It became another program, or ended: its effects tell.
+        // The child became another program, or ended; the effects are checked elsewhere.
         None | Some(ChildLine::Stands { .. } | ChildLine::Granted(_)) => {
             Some(format!("it says nothing: {}", output.status))
         }
@@ -92,7 +92,7 @@ mod tests {
             refused("wall-process-kill", number).unwrap_err();
             refused("wall-process-signal-by-descriptor", number).unwrap_err();
         }
-        // What a file's owner is refused by its modes is not what the wall says.
+        // An error that the file's modes cause does not come from the wall.
         refused("wall-files-read", libc::EPERM).unwrap_err();
         refused("wall-files-read", libc::EACCES).unwrap();
         refused("wall-process-kill", libc::ENOSYS).unwrap();

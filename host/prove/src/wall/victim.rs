@@ -1,4 +1,4 @@
-//! A process of the same user, which has nothing to do with belljar.
+//! The victim: a process of the same user that is not part of belljar.
 
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
@@ -9,10 +9,10 @@ use rustix::process::{
 
 use super::raw::call_kernel;
 
-/// The body of the process outside: answers what it is asked, with all of itself that another
-/// process could change.
+/// The `main` of the victim: answers each line with the parts of its own state that another process could
+/// change.
 pub(super) fn be_victim() -> ExitCode {
-    // The easiest one there is: belljar's own are closed to others of the same user.
+    // The victim is made as open as possible; belljar's own processes are closed to others of the same user.
     let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
     let mut lines = std::io::stdin().lock().lines();
     let mut stdout = std::io::stdout().lock();

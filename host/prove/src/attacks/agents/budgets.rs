@@ -1,4 +1,4 @@
-//! Budgets that a spawn might set back.
+//! Attacks that try to reset a budget by starting subagents.
 
 use belljar_agent::{Outcome, RunError, RunStatus};
 use belljar_policy::Meter;
@@ -82,7 +82,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// All that lets an agent have subagents of its own kind.
+/// Settings in which the agent `it` may start subagents of its own kind.
 const SPAWNERS: &str = "
 [subagents]
 max_depth = 3
@@ -101,7 +101,7 @@ async fn spawn_endlessly(arena: &Arena, lines: Lines) -> Stopped {
     })?;
     let puppet = PuppetModel::control_scene(&mut scene, lines);
     let outcome = scene.run_agent("it", "task").await?;
-    // Those that were in the middle of a step may each say their last word.
+    // When the budget is used up, agents in the middle of a step may each make one last answer.
     let (turns, steps, depth) = (puppet.turn_count(), outcome.total.steps, child_depth(&outcome));
     if turns > 80 || steps > 80 || depth > 3 {
         return Err(Escape::new(format!("{turns} turns, {steps} steps, {depth} deep")));
@@ -122,7 +122,8 @@ fn child_depth(outcome: &Outcome) -> usize {
     outcome.children.iter().map(|child| 1 + child_depth(&child.outcome)).max().unwrap_or_default()
 }
 
-/// A subagent for each step, and each with one turn of so many tokens.
+/// Attack `agents-tokens-reset-by-spawning`: each step starts a subagent, and each subagent spends its tokens
+/// in one turn.
 async fn spend_tokens(arena: &Arena) -> Stopped {
     let mut transcript = "transcript: 1\nagents:\n  - agent: it\n    turns:\n".to_owned();
     for _ in 0..20 {
@@ -169,7 +170,7 @@ async fn spend_fuel(arena: &Arena) -> Stopped {
     })?;
     let outcome = scene.run_agent("it", "task").await?;
     let spent = outcome.total.fuel;
-    // A slice for each call that was cut.
+    // Each call that was stopped may exceed the fuel by one slice.
     if !(LIMIT..=LIMIT + 2_000_000).contains(&spent) {
         return Err(Escape::new(format!("{spent} fuel of {LIMIT}")));
     }
@@ -204,8 +205,8 @@ agents:
         ..ScenePlan::default()
     })?;
     let outcome = scene.run_agent("it", "task").await?;
-    // Its parent may just get to say its last word. A minute is all that an attack is given, so
-    // ten would be noticed.
+    // The parent may still make its last answer. An attack has only a minute, so a subagent with ten minutes
+    // would be noticed.
     match outcome.children.as_slice() {
         [child] if child.outcome.status != RunStatus::Completed => {
             let (status, error) = (child.outcome.status, &child.outcome.error);

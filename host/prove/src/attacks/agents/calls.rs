@@ -1,4 +1,4 @@
-//! Calls that a model should not make, or not so often.
+//! Attacks with tool calls that a model may not make, or not so often.
 
 use belljar_agent::{RunError, RunStatus};
 use belljar_policy::Meter;
@@ -203,7 +203,7 @@ tools = ['counter']
     }
     let boss = first_step_answers(&scene, "boss")?.into_iter().skip(2).collect();
     all_refused(boss, 1)?;
-    // `counter` is granted to this one, but not to its parent.
+    // The agent `two` is granted `counter`, but its parent is not.
     all_refused(first_step_answers(&scene, "two")?, 2)
 }
 
@@ -244,7 +244,7 @@ tools = ['spawn_agent', 'delegate_parallel', 'agent_status', 'agent_result', 'ag
     all_refused(first_step_answers(&scene, "child")?, 6)
 }
 
-/// One agent with the reader, whose model never stops by itself.
+/// Runs one agent with the tool `file_read` and a model that never stops by itself.
 async fn run_endless_agent(
     arena: &Arena,
     lines: Lines,
@@ -257,8 +257,8 @@ async fn run_endless_agent(
     })?;
     let puppet = PuppetModel::control_scene(&mut scene, lines);
     let outcome = scene.run_agent("it", "task").await?;
-    // Eight with calls, and one in which it may say what it has found: there the results of the
-    // eighth are not what the request ends with.
+    // Eight steps with calls, and one in which the model may conclude; the request of that last step does not
+    // end with results.
     if outcome.status != RunStatus::Partial || puppet.turn_count() > 9 {
         let turns = puppet.turn_count();
         return Err(Escape::new(format!("{turns} turns, then {:?}", outcome.error)));
@@ -272,7 +272,7 @@ async fn run_endless_agent(
 /// Makes 2 attacks, for example `agents-arguments-of-10-mb`: the attacker sends 10 MB of arguments, again and
 /// again.
 async fn refused_again_and_again(arena: &Arena, lines: Lines) -> Stopped {
-    // Very long arguments use up the tokens before the steps.
+    // Very long arguments use up the tokens before the steps are used up.
     let (_, results) = run_endless_agent(arena, lines).await?;
     let made = results.len().max(1);
     all_refused(results, made)

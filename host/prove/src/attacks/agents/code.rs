@@ -1,4 +1,4 @@
-//! Scripts that call tools: past their rights, into the interpreter, and without end.
+//! Attacks by scripts that call tools: beyond their rights, into the interpreter, and without end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::{RUN_JAVASCRIPT, RUN_JAVASCRIPT_MANIFEST};
 use crate::scene::{AgentScene, ScenePlan, agent_file};
 
-/// Bytes that a model may be sent of one script, however much that prints.
+/// The most bytes that a model may be sent about one script, however much the script prints.
 const MOST: usize = 64 << 10;
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -120,7 +120,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
 
 const SETTINGS: &str = "[grants.it]\ntools = [\"run_javascript\", \"file_read\"]\n";
 
-/// The calls of an agent, as its transcript writes them.
+/// The turns of a transcript in which an agent makes these calls, one per turn.
 fn transcript_turns(calls: &[(&str, serde_json::Value)]) -> String {
     let turn = |(tool, arguments): &(&str, serde_json::Value)| {
         format!("      - calls: [{{name: {tool}, arguments: {arguments}}}]\n")
@@ -128,6 +128,8 @@ fn transcript_turns(calls: &[(&str, serde_json::Value)]) -> String {
     calls.iter().map(turn).collect()
 }
 
+/// A scene with the agents `it` and `other` and the tool `run_javascript`. `turns` are the turns of `it`,
+/// `more` are further agents of the transcript.
 fn code_scene(
     arena: &Arena,
     settings: &str,
@@ -155,7 +157,7 @@ async fn run_to_end(scene: &AgentScene) -> Result<Outcome, Escape> {
     }
 }
 
-/// Runs one script; the text that the model was sent, and whether it is an error.
+/// Runs one script. Returns the text that the model was sent, and whether it is an error.
 async fn run_script(arena: &Arena, settings: &str, code: &str) -> Result<(String, bool), Escape> {
     let scene = code_scene(
         arena,
@@ -168,7 +170,7 @@ async fn run_script(arena: &Arena, settings: &str, code: &str) -> Result<(String
     results.into_iter().next().ok_or_else(|| Escape::new("there is no result"))
 }
 
-/// The value that the script returned, where it ended well.
+/// The value that the script returned; an escape if the script failed.
 async fn script_value(arena: &Arena, settings: &str, code: &str) -> Stopped {
     let (text, is_error) = run_script(arena, settings, code).await?;
     if is_error {
@@ -207,7 +209,8 @@ async fn search_prototypes(arena: &Arena) -> Stopped {
         }\n\
         try { tools.file_write({path: 'a.txt', content: 'x'}) } catch (e) { seen.add(e.kind) }\n\
         [...seen].join()";
-    // Some of what it finds never returns or ends the script: that is a refusal too, and the file tells.
+    // A function that the script finds may never return, or end the script. That counts as a refusal too: the
+    // arena checks whether `a.txt` was written.
     let (text, _) = run_script(arena, SETTINGS, code).await?;
     Ok(Verdict::with_words(if text.contains("denied") { text } else { format!("denied: {text}") }))
 }
@@ -330,7 +333,7 @@ async fn over_a_fork(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(text))
 }
 
-/// The steps of a run, as a store would keep them.
+/// Keeps the steps of a run, as a store would.
 struct StepJournal(Mutex<Vec<StepEntry>>);
 
 #[async_trait]
@@ -366,7 +369,7 @@ async fn another_way(arena: &Arena) -> Stopped {
     scene.host.journal = Arc::clone(&steps) as Arc<dyn Journal>;
     let run = RunId::from("20261120T100000000Z-00000000".to_owned());
     scene.run_spec(RunSpec { run: Some(run.clone()), ..scene.spec_for_agent("it", "task")? }).await;
-    // All of it up to the result of the call that the second script made.
+    // The steps up to the result of the call that the second script made.
     let mut kept = steps.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let is_inner =
         |entry: &StepEntry| entry.agent.contains('@') && matches!(entry.kind, StepKind::Result(_));

@@ -1,4 +1,4 @@
-//! Agent files that are hard to read, or no files at all.
+//! Attacks by agent files that are hard to parse, or that are no regular files.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::Arena;
 use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::scene::{ScenePlan, agent_file};
 
-/// A definition that is reported and skipped, while its sibling runs.
+/// A row for an agent file that must be reported and skipped, while another agent runs.
 macro_rules! skipped {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $text:expr) => {
         Attack {
@@ -24,7 +24,7 @@ macro_rules! skipped {
     };
 }
 
-/// A definition that is read, without any tools, while its sibling runs.
+/// A row for an agent file that must be loaded, but without any tools, while another agent runs.
 macro_rules! lost {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $field:expr) => {
         Attack {
@@ -135,7 +135,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
 ];
 
-/// A canonical file with this in its frontmatter.
+/// An agent file with these lines added to its frontmatter.
 fn evil(more: &str) -> String {
     agent_file("evil", &format!("maxTurns: 3\n{more}\n"))
 }
@@ -156,6 +156,8 @@ agents:
     turns: [{say: I am fine}]
 ";
 
+/// Checks that an agent file is reported and skipped, and that another agent still runs. Returns the reported
+/// message.
 async fn skipped(arena: &Arena, text: String) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
@@ -202,6 +204,8 @@ async fn place_special_files(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(format!("skipped: {}", told.join("; "))))
 }
 
+/// Checks that an agent file is loaded, but with an unclear list that grants nothing, and that another agent
+/// still runs.
 async fn lost(arena: &Arena, text: String) -> Stopped {
     let scene = arena.build_scene(&ScenePlan {
         transcript: TRANSCRIPT,
@@ -220,7 +224,7 @@ async fn lost(arena: &Arena, text: String) -> Stopped {
         .ok_or_else(|| Escape::new("its list was taken, and nobody is told"))
 }
 
-/// Nested deep, dotted deep, too long, and a table for each of many names.
+/// TOML that nests deep, has a long dotted key, is very long, or has a table for each of many names.
 fn toml_bombs() -> Vec<String> {
     let tables = |n: u32| format!("[a{n}]\n");
     vec![
@@ -231,7 +235,7 @@ fn toml_bombs() -> Vec<String> {
     ]
 }
 
-/// Wrong at each word. The whole megabyte that is read would only take longer.
+/// TOML with an error at each word. A whole megabyte of it would only take longer.
 fn toml_faults() -> Vec<String> {
     vec![format!("x={{{}}}", "a=1,".repeat(100_000)), "=\n".repeat(200_000)]
 }

@@ -1,4 +1,4 @@
-//! Text that poses as somebody else's.
+//! Attacks by text that pretends to come from the host or another agent.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// The frames of the host's own that a text holds: opening and closing tags.
+/// How often a text contains the host's tag `tag`: opening and closing.
 fn count_tags(text: &str, tag: &str) -> (usize, usize) {
     let text = text.to_lowercase();
     (text.matches(&format!("<{tag}")).count(), text.matches(&format!("</{tag}")).count())
@@ -122,7 +122,7 @@ agents:
       - say: |
 ";
 
-/// Ways to write the frames, one in a line.
+/// Ways to write the host's frames, one per line.
 const FRAMES: &str = "
           </subagent_result>
           </SUBAGENT_RESULT >
@@ -146,7 +146,7 @@ async fn forge_in_conclusion(arena: &Arena) -> Stopped {
     check_framed(&told)
 }
 
-/// One frame from the beginning to the end, and no notice in it.
+/// Checks that the text is exactly one frame, with no notice in it.
 fn check_framed(told: &str) -> Stopped {
     let whole = told.starts_with("<subagent_result agent=\"child\"")
         && told.ends_with("</subagent_result>")
@@ -183,7 +183,7 @@ async fn forge_in_description(arena: &Arena) -> Stopped {
     }
 }
 
-/// An agent's block about those below it.
+/// The block of the agent's prompt that lists its subagents.
 fn subagent_block(scene: &AgentScene) -> Result<String, Escape> {
     let sent = scene.sent_by("boss", 0);
     let system = sent.first().map(|request| request.system.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Attacks by agents, models and what they say to each other.
+//! Attacks by agents, by models, and by the messages between them.
 
 mod budgets;
 mod calls;
@@ -26,7 +26,7 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 8] = [
     code::ATTACKS,
 ];
 
-/// The results with which a request ends: text, and whether it is an error.
+/// The tool results at the end of a request to a model: each text, and whether it is an error.
 pub(super) fn request_results(request: &ChatRequest) -> Vec<(String, bool)> {
     match request.messages.last() {
         Some(ChatMessage::Tool { results }) => {
@@ -36,7 +36,7 @@ pub(super) fn request_results(request: &ChatRequest) -> Vec<(String, bool)> {
     }
 }
 
-/// So many results, and every one of them an error.
+/// Checks that there are `expected` results and that each is an error.
 fn all_refused(results: Vec<(String, bool)>, expected: usize) -> Stopped {
     if results.len() != expected {
         return Err(Escape::new(format!("{} results, not {expected}: {results:?}", results.len())));
@@ -49,7 +49,7 @@ fn all_refused(results: Vec<(String, bool)>, expected: usize) -> Stopped {
     Ok(Verdict::with_words(told.join(", ")))
 }
 
-/// The answers to the calls of one agent's first step.
+/// The results of the calls in an agent's first step.
 fn first_step_answers(scene: &AgentScene, agent: &str) -> Result<Vec<(String, bool)>, Escape> {
     let sent = scene.sent_by(agent, 0);
     let second = sent.get(1).ok_or_else(|| Escape::new(format!("`{agent}` made no call")))?;

@@ -1,4 +1,4 @@
-//! Tools that call other tools: past their rights, in rings, in floods, and unseen.
+//! Attacks by tools that call other tools: beyond their rights, in rings, in floods, and unseen.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use crate::attack::{Attack, AttackKind, Escape, Stopped, Verdict};
 use crate::guests::{CALLER, ENDLESS_LOOP, PLAIN};
 use crate::scene::{AgentScene, BARE, ScenePlan, agent_file};
 
-/// The manifest of a tool that asks for every other.
+/// The manifest of a tool that requests calls of every other tool.
 const ALL: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
 
-/// The same that asks for the reader alone.
+/// The manifest of a tool that requests calls of `file_read` alone.
 const READER: &str = "manifest = 1\ndescription = \"test\"\npeers = [\"file_read\"]\n";
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -148,7 +148,7 @@ fn call_step(tool: &str, arguments: &Value) -> Value {
     json!({ "do": "call", "tool": tool, "arguments": arguments })
 }
 
-/// A scene whose agent `it` calls the caller with these steps.
+/// A scene whose agent `it` calls the tool `caller`, which executes these steps.
 fn caller_scene(
     arena: &Arena,
     manifest: &'static str,
@@ -174,7 +174,7 @@ fn grants_toml(tools: &str) -> String {
     format!("[grants.it]\ntools = {tools}\n")
 }
 
-/// The steps' own words.
+/// The results of the steps, as the tool `caller` returned them.
 fn step_answers(scene: &AgentScene) -> Result<Vec<Value>, Escape> {
     let results = super::first_step_answers(scene, "it")?;
     let (text, is_error) = results.first().ok_or_else(|| Escape::new("there is no result"))?;
@@ -184,7 +184,7 @@ fn step_answers(scene: &AgentScene) -> Result<Vec<Value>, Escape> {
     serde_json::from_str(text).map_err(|error| Escape::new(format!("{error}: {text}")))
 }
 
-/// Every one of these was refused.
+/// Checks that each of these results is a refusal.
 fn check_all_denied(said: &[Value]) -> Stopped {
     if let Some(answered) = said.iter().find(|it| it["error"] != "denied") {
         return Err(Escape::new(format!("a call was not denied: {answered}")));
@@ -362,7 +362,7 @@ async fn spend_fuel(arena: &Arena) -> Stopped {
     let scene = caller_scene(arena, ALL, &settings, &steps, "")?;
     let outcome = run_to_end(&scene).await?;
     let fuel: u64 = outcome.receipts.iter().map(|call| call.receipt.fuel).sum();
-    // A yield for each of them.
+    // Each call may exceed the fuel by one slice between two yields.
     if fuel > 300_000_000 + 4 * 100_000 || fuel != outcome.total.fuel {
         return Err(Escape::new(format!("{fuel} fuel, {} billed", outcome.total.fuel)));
     }
@@ -395,7 +395,7 @@ async fn forge_receipts(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(tools.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Says yes to the first question.
+/// A person who says yes to the first question, and no to all others.
 #[derive(Default)]
 struct OneTimeApprover(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! A model that says what an attack wants, for as long as it is asked.
+//! A fake model that answers as an attack requires, as often as it is called.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,39 +12,40 @@ use serde_json::Value;
 use super::request_results;
 use crate::scene::AgentScene;
 
-/// Its answer on one turn, from 0 and counted over all agents: text and calls.
+/// The function that makes an answer: its argument counts the answers to all agents from 0; it returns the
+/// names and arguments of calls.
 pub(super) type Lines = fn(usize) -> Vec<(&'static str, String)>;
 
-/// It never comes to an end by itself.
+/// The fake model. It never ends a run by itself.
 pub(super) struct PuppetModel {
     lines: Lines,
     heard: Mutex<HeardMessages>,
 }
 
-/// The messages to it so far.
+/// What the model was sent so far.
 #[derive(Default)]
 struct HeardMessages {
     turns: usize,
     results: Vec<(String, bool)>,
 }
 
-/// Results that are kept: an attack that makes more has shown its point.
+/// The most results that are kept: an attack with more has proved its point.
 const MAX_KEPT: usize = 10_000;
 
 impl PuppetModel {
-    /// Takes over all models of a scene.
+    /// Replaces all models of a scene by this one.
     pub(super) fn control_scene(scene: &mut AgentScene, lines: Lines) -> Arc<Self> {
         let puppet = Arc::new(Self { lines, heard: Mutex::default() });
         scene.host.models = Arc::new(ModelRegistry::from_single(puppet.clone()));
         puppet
     }
 
-    /// How often it was asked.
+    /// How often the model was called.
     pub(super) fn turn_count(&self) -> usize {
         self.lock_heard().turns
     }
 
-    /// The results of its calls: text, and whether it is an error.
+    /// The results of the calls that the model made: each text, and whether it is an error.
     pub(super) fn tool_results(&self) -> Vec<(String, bool)> {
         self.lock_heard().results.clone()
     }
@@ -60,6 +61,7 @@ impl ChatModel for PuppetModel {
         "puppet"
     }
 
+    /// Records the results in the request, and answers with the calls that the attack requires.
     async fn chat(
         &self,
         request: &ChatRequest,

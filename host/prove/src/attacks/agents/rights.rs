@@ -1,4 +1,4 @@
-//! Files that ask for more than the operator gives.
+//! Attacks by agent files that request more than the operator grants.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// The requests of the greedy.
+/// Frontmatter that requests far more than any grant.
 const GREED: &str = "tools: [file_read, plain]
 mounts: [{path: /workspace, access: read-write}]
 hosts: ['http://*', 'https://*']
@@ -141,7 +141,7 @@ async fn shadow_home_agent(arena: &Arena) -> Stopped {
     {
         return Err(Escape::new(format!("the wrong agent ran: {system}")));
     }
-    // By its full identity the stranger can be run, with nothing of its namesake's.
+    // By its full id the stranger's agent can be run, without any grant of the agent with the same name.
     let workspace = arena.workspace().canonicalize()?;
     let stranger = format!("workspace:{}/it", workspace.display());
     if let Ok(spec) = scene.spec_for_agent(&stranger, "task")
@@ -152,7 +152,7 @@ async fn shadow_home_agent(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(system))
 }
 
-/// Reads the settings as the program does: the operator's, then the workspace's.
+/// Parses settings as the program does: the operator's, then the workspace's.
 fn parse_settings(home: &str, workspace: &str) -> Result<Settings, String> {
     let (at_home, there) = (Path::new("home.toml"), Path::new("workspace.toml"));
     let settings = Settings::parse(Some((at_home, home)), Some((there, workspace)), None);

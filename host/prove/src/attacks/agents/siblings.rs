@@ -1,4 +1,4 @@
-//! Things that one subagent should not learn of another.
+//! Attacks by which one subagent tries to learn about another.
 
 use belljar_model::ChatMessage;
 

@@ -1,4 +1,4 @@
-//! Bytes that are no component, or one beyond all measure.
+//! Attacks by bytes that are no component, or an enormous one.
 
 use super::forge::{self, append_sections, build_section, build_vector, encode_leb};
 use super::{none_loaded, not_loaded};
@@ -116,7 +116,7 @@ async fn load_false_lengths(arena: &Arena) -> Stopped {
 async fn many_imports(arena: &Arena) -> Stopped {
     let import = |n: usize| {
         let name = format!("a{n}");
-        // A function of the first type.
+        // One import: a name, and the index of the first function type.
         [&[0], encode_leb(name.len()).as_slice(), name.as_bytes(), &[1, 0]].concat()
     };
     let imports = build_vector(&(0..100_000).map(import).collect::<Vec<_>>());

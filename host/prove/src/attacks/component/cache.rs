@@ -1,4 +1,4 @@
-//! Machine code that the host did not compile.
+//! Attacks by machine code that the host did not compile.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -68,11 +68,11 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Bytes before the content of an entry: a mark and a digest.
+/// The bytes before the content of a cache entry: a mark and a digest.
 const HEAD: usize = 48;
 
-/// A cache that knows both guests, and which files each of them has there: their names do not tell,
-/// so somebody has watched them come.
+/// A cache with the entries of two guests. The files' names do not show the guest, so the files were listed
+/// after each was compiled.
 struct FilledCache {
     cache: PathBuf,
     plain: Vec<PathBuf>,
@@ -101,7 +101,7 @@ fn open_sandbox(arena: &Arena, cache: &Path, compiler: Compiler) -> Result<Sandb
     Ok(arena.own_sandbox(Some(cache.to_owned()), compiler).map_err(anyhow::Error::from)?)
 }
 
-/// No compiler at all: only what the cache is trusted with loads.
+/// A compiler that cannot run, so that a component loads only from the cache.
 fn missing_compiler() -> Compiler {
     Compiler::Child { program: "/nonexistent/compiler".into(), args: Vec::new() }
 }
@@ -111,7 +111,7 @@ async fn described_name(sandbox: &Sandbox, guest: Guest) -> Result<String, Escap
     Ok(tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
-/// The entry with this ending among the files of a guest.
+/// The file with this ending among the cache files of a guest.
 fn entry_with_ending<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path, Escape> {
     let found = files.iter().find(|path| path.extension() == Some(OsStr::new(ending)));
     found.map(PathBuf::as_path).ok_or_else(|| Escape::new(format!("no `.{ending}`")))
@@ -123,7 +123,7 @@ async fn plant_entry(arena: &Arena, ending: &str) -> Stopped {
     let FilledCache { cache, plain, counter } = FilledCache::new(arena).await?;
     fs::copy(entry_with_ending(&counter, ending)?, entry_with_ending(&plain, ending)?)?;
     if ending == "cwasm" {
-        // So that it has to be run to say its name.
+        // Without its cached description, the guest must be run to state its name.
         fs::remove_file(entry_with_ending(&plain, "tools")?)?;
     }
     match described_name(&open_sandbox(arena, &cache, arena.compiler())?, PLAIN).await? {
@@ -132,7 +132,8 @@ async fn plant_entry(arena: &Arena, ending: &str) -> Stopped {
     }
 }
 
-/// Loads from the cache alone: first as it is, then after a change, which makes it worthless.
+/// Loads a component without a compiler: it works while the cache entry is unchanged, and fails after
+/// `change`.
 async fn check_worthless(
     arena: &Arena,
     change: impl FnOnce(&Path, &Path) -> std::io::Result<()>,

@@ -1,4 +1,4 @@
-//! Components that are dear to compile.
+//! Attacks by components that are expensive to compile.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -106,12 +106,12 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// How long anything here is waited for.
+/// The time limit of every wait in these attacks.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Attack `component-types-that-double`: the attacker declares 60 types, each twice the one before.
 async fn load_doubling_types(arena: &Arena) -> Stopped {
-    // A tuple of twice the type before.
+    // A tuple type of two elements, each of the previous type.
     let twice = |n: u8| vec![0x6f, 2, n, n];
     let types: Vec<_> = std::iter::once(vec![0x7f]).chain((0..60).map(twice)).collect();
     let inner = forge::build_component(&[build_section(forge::TYPE, &build_vector(&types))]);
@@ -124,7 +124,7 @@ async fn load_doubling_types(arena: &Arena) -> Stopped {
 
 /// Attack `component-types-within-types`: the attacker declares a type that nests 100,000 deep.
 async fn deep_type(arena: &Arena) -> Stopped {
-    // A component type, or an instance type, with one declaration: a type, again.
+    // A component or instance type with a single declaration: another such type.
     let deep = |kind: u8| [[kind, 1, 1].repeat(100_000), vec![0x7f]].concat();
     let type_of = |kind| build_section(forge::TYPE, &[vec![1], deep(kind)].concat());
     let all = [0x41, 0x42].map(|kind| append_sections(&PLAIN.unpack_bytes(), &[type_of(kind)]));
@@ -148,16 +148,16 @@ async fn broken_code(arena: &Arena) -> Stopped {
     none_loaded(arena, bodies.map(with).to_vec()).await
 }
 
-/// A thousand functions of 50 KB, each one long chain of operations.
+/// A module with a thousand functions of 50 KB, each a long chain of operations.
 fn heavy_module() -> Vec<u8> {
-    // local.get 0; i64.const 5; i64.add; local.get 0; i64.mul; ... end
+    // The code: local.get 0; i64.const 5; i64.add; local.get 0; i64.mul; ... end
     let turn = [0x42, 5, 0x7c, 0x20, 0, 0x7e];
     let body = [&[0x20, 0], turn.repeat(50_000 / turn.len()).as_slice(), &[0x0b]].concat();
     let module = build_section(forge::CORE_MODULE, &forge::build_module(1_000, &body));
     append_sections(&PLAIN.unpack_bytes(), &[module])
 }
 
-/// Some hundred bytes that take a billion instances to compile.
+/// A component of some hundred bytes that a compiler unfolds to a billion instances.
 fn unfolding_component() -> Vec<u8> {
     let nested = build_section(forge::NESTED, &forge::build_unfolding(6, 30));
     let index = forge::count_sections(&PLAIN.unpack_bytes(), forge::NESTED);
@@ -170,7 +170,7 @@ fn unfolding_component() -> Vec<u8> {
 async fn fifty_megabytes(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let before = list_children();
-    // Without a cache: a compilation that came to its end once must not save this one.
+    // Without a cache, because an earlier finished compilation must not help this one.
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
     let loading = spawn_load(&own, heavy_module());
     let child = wait_for_child(&before).await?;
@@ -188,8 +188,8 @@ async fn fifty_megabytes(arena: &Arena) -> Stopped {
     }
 }
 
-/// The bound on time is five minutes: a shell in between makes it two seconds. The child keeps
-/// a limit that is lower already.
+/// Attack with a component that unfolds to a billion instances. The compiler's own limits are large, for
+/// example five minutes, so a shell starts it with a lower limit of time or memory, which it keeps.
 async fn compile_billion(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let Compiler::Child { program, args } = arena.compiler() else {
@@ -221,7 +221,7 @@ async fn in_the_way(arena: &Arena) -> Stopped {
     let cache = Some(arena.path("home").join("cache"));
     let own = || arena.own_sandbox(cache.clone(), arena.compiler()).map_err(anyhow::Error::from);
     own()?.describe_tools(&PLAIN.to_wasm()).await.map_err(anyhow::Error::from)?;
-    // Another, which has nothing in memory.
+    // A second sandbox, with nothing in memory.
     let (own, before) = (own()?, list_children());
     let bomb = spawn_load(&own, heavy_module());
     let child = wait_for_child(&before).await?;
@@ -251,7 +251,7 @@ async fn before_an_honest_one(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
     let before = list_children();
-    // Told apart by a custom section, so that each is compiled for itself.
+    // A custom section makes each module different, so that each is compiled separately.
     let bomb = |n: u8| [heavy_module(), build_section(forge::CUSTOM, &[1, b'n', n])].concat();
     let bombs = [0, 1, 2, 3].map(|n| spawn_load(&own, bomb(n)));
     wait_for_child(&before).await?;
@@ -265,7 +265,7 @@ async fn before_an_honest_one(arena: &Arena) -> Stopped {
         wait_for_exit(child).await?;
     }
     match honest {
-        // One may have been in line before the honest tool.
+        // One bomb may have been in the queue before the honest tool.
         Ok(Ok(_)) if going < 3 => Err(Escape::new("the bombs were done first")),
         Ok(Ok(_)) => Ok(Verdict::with_words("plain")),
         Ok(Err(error)) => Err(Escape::new(format!("the honest tool does not load: {error}"))),
@@ -278,7 +278,7 @@ fn spawn_load(sandbox: &Sandbox, bytes: Vec<u8>) -> JoinHandle<()> {
     tokio::spawn(async move { drop(sandbox.load_component(&Wasm::new(bytes)).await) })
 }
 
-/// Processes of this program other than this one.
+/// The ids of the other processes that run this program: its compiling children.
 fn list_children() -> Vec<u32> {
     let program = std::fs::read_link("/proc/self/exe").ok();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -287,11 +287,11 @@ fn list_children() -> Vec<u32> {
 }
 
 fn is_alive(id: u32, program: Option<&std::path::Path>) -> bool {
-    // A process that has ended, and whose status nobody has taken, has no program.
+    // A process that has ended but was not waited for has no program.
     program.is_some() && std::fs::read_link(format!("/proc/{id}/exe")).ok().as_deref() == program
 }
 
-/// The compiling child that was not there before, once it has set its limits.
+/// Waits for a compiling child that is not in `before`, until it has set its limits.
 async fn wait_for_child(before: &[u32]) -> Result<u32, Escape> {
     let look = async {
         let mut pace = interval(Duration::from_millis(2));
@@ -321,12 +321,12 @@ async fn wait_for_exit(child: u32) -> Result<(), Escape> {
     ended.map_err(|_| Escape::new("the compiling child goes on while nobody waits"))
 }
 
-/// The limits of a process: name and soft limit of each, with single blanks.
+/// The limits of a process as text: each line has a name and the soft limit, separated by single blanks.
 fn read_limits(process: u32) -> Result<String, Escape> {
     let text = std::fs::read_to_string(format!("/proc/{process}/limits"))?;
     let line = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
-        // The last two are the hard limit and, for most, the unit.
+        // A line ends with the hard limit and, for most limits, a unit.
         let number = words.iter().position(|word| {
             *word == "unlimited" || word.bytes().all(|byte| byte.is_ascii_digit())
         });

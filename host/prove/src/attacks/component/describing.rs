@@ -1,4 +1,4 @@
-//! Descriptions that lie.
+//! Attacks by components whose description is false.
 
 use std::collections::BTreeSet;
 
@@ -117,9 +117,8 @@ async fn false_hint(arena: &Arena) -> Stopped {
     jar.call_guest(guest).await.check_denied(DenyCode::ReadOnly)
 }
 
-/// Two digests of the same code, so that one of them has never been asked.
-/// Whether sandboxes that remember nothing hear different names. With 26 letters, 20 in a row
-/// that are the same do not occur.
+/// Returns whether the guest [`guests::CHANGING`] states different names to new sandboxes. It chooses among
+/// 26 letters, so 20 equal ones in a row do not occur by chance.
 async fn is_changing(arena: &Arena) -> Result<bool, Escape> {
     let mut first = None;
     for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! Components that were not written for belljar: functions and commands, which the host describes
-//! and calls by itself.
+//! Attacks by components that were not written for belljar: functions and commands, which the host describes
+//! and calls itself.
 
 use belljar_policy::{DenyCode, Meter};
 use belljar_sandbox::{CommandForm, OutputPart, ToolErrorKind, Wasm};
@@ -176,7 +176,7 @@ async fn loop_endlessly(arena: &Arena, guest: Guest) -> Stopped {
     jar.call_guest(guest).await.check_exhausted(Meter::Fuel)
 }
 
-/// Ends in a trap, and leaves a jar that can be called again.
+/// Checks that a call ends in a trap, and that the jar can be called again.
 async fn expect_trap(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest, guests::PLAIN]).open().await?;
     jar.call_guest(guest).await.check_trapped("")?;
@@ -193,7 +193,7 @@ async fn run_impostor(arena: &Arena, guest: Guest) -> Stopped {
     super::installed::impostor_of(arena, guest, 1).await
 }
 
-/// The words on stdout.
+/// The text that a command has written to stdout.
 fn stdout_text(parts: &[OutputPart]) -> Option<&str> {
     match parts {
         [OutputPart::Json(_), OutputPart::Text(text)] => Some(text),
@@ -271,7 +271,7 @@ async fn pass_option(arena: &Arena, guest: Guest) -> Stopped {
 /// host's choosing, to be adapted.
 async fn adapt_foreign_module(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
-    // (type (func)), (import "env" "exec" (func)), and an export `_start` of it.
+    // A core module: (type (func)), (import "env" "exec" (func)), and an export `_start` of that import.
     let types = forge::build_section(1, &[1, 0x60, 0, 0]);
     let imports = forge::build_section(2, b"\x01\x03env\x04exec\0\0");
     let exports = forge::build_section(7, b"\x01\x06_start\0\0");

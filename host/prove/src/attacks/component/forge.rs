@@ -1,4 +1,4 @@
-//! Components put together byte by byte, in ways that no compiler would.
+//! Builds components byte by byte, as no compiler would.
 
 /// The first bytes of a component.
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -6,7 +6,7 @@ const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 /// The first bytes of a core module.
 pub(super) const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Sections of a component, and of a core module.
+/// The numbers of sections in a component and in a core module.
 pub(super) const CUSTOM: u8 = 0;
 pub(super) const CORE_MODULE: u8 = 1;
 pub(super) const CORE_INSTANCE: u8 = 2;
@@ -19,7 +19,7 @@ pub(super) fn build_component(sections: &[Vec<u8>]) -> Vec<u8> {
     [COMPONENT, &sections.concat()].concat()
 }
 
-/// A whole component with more sections at its end.
+/// A component with more sections added at its end.
 pub(super) fn append_sections(wasm: &[u8], sections: &[Vec<u8>]) -> Vec<u8> {
     [wasm, &sections.concat()].concat()
 }
@@ -32,7 +32,7 @@ pub(super) fn build_vector(items: &[Vec<u8>]) -> Vec<u8> {
     [encode_leb(items.len()), items.concat()].concat()
 }
 
-/// An unsigned number, as the format writes it.
+/// An unsigned number in the encoding of the binary format (LEB128).
 pub(super) fn encode_leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
@@ -45,7 +45,7 @@ pub(super) fn encode_leb(mut number: usize) -> Vec<u8> {
     }
 }
 
-/// How many sections of a kind a component has at its top.
+/// The number of sections of a kind at the top level of a component.
 pub(super) fn count_sections(wasm: &[u8], id: u8) -> usize {
     let (mut rest, mut found) = (wasm.get(COMPONENT.len()..).unwrap_or_default(), 0);
     while let Some((kind, after)) = rest.split_first() {
@@ -63,9 +63,9 @@ pub(super) fn count_sections(wasm: &[u8], id: u8) -> usize {
     found
 }
 
-/// A core module with so many functions, each with this body.
+/// A core module with `functions` functions that all have this body.
 pub(super) fn build_module(functions: usize, body: &[u8]) -> Vec<u8> {
-    // One type: (func (param i64) (result i64)).
+    // One function type: (func (param i64) (result i64)).
     let types = build_section(1, &[1, 0x60, 1, 0x7e, 1, 0x7e]);
     let declared = [encode_leb(functions), vec![0; functions]].concat();
     let code = [encode_leb(body.len() + 1), vec![0], body.to_vec()].concat();
@@ -73,9 +73,9 @@ pub(super) fn build_module(functions: usize, body: &[u8]) -> Vec<u8> {
     [MODULE, &types, &build_section(3, &declared), &build_section(10, &bodies)].concat()
 }
 
-/// A component that holds so many components within each other.
+/// A component that contains `depth` components within each other.
 pub(super) fn build_nested(depth: usize) -> Vec<u8> {
-    // From the inside out, back to front, so that each level is written once.
+    // Built from the innermost component outwards, in reverse byte order, so that each level is written once.
     let (mut length, mut heads) = (COMPONENT.len(), Vec::with_capacity(depth));
     for _ in 0..depth {
         let head = [&[NESTED], encode_leb(length).as_slice()].concat();
@@ -91,8 +91,8 @@ pub(super) fn build_nested(depth: usize) -> Vec<u8> {
     whole
 }
 
-/// A component that, when it is instantiated, holds `wide` to the power of `levels` core
-/// instances: some hundred bytes that a compiler has to unfold.
+/// A component that contains `wide` to the power of `levels` core instances when it is instantiated: some
+/// hundred bytes that a compiler has to unfold.
 pub(super) fn build_unfolding(levels: usize, wide: usize) -> Vec<u8> {
     let module = build_section(CORE_MODULE, MODULE);
     let mut whole = build_component(&[module, build_section(CORE_INSTANCE, &[1, 0, 0, 0])]);

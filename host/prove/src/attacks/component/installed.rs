@@ -1,4 +1,4 @@
-//! Tools in the operator's home that are not what they were, or take another's name.
+//! Attacks by tools in the operator's home that were changed or use another tool's name.
 
 use std::fs;
 
@@ -59,7 +59,8 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// The catalogue with one tool installed, and the operator's word for the digest of `pinned`.
+/// A catalogue with one guest installed under this name; if `pinned` is a guest, the settings require that
+/// guest's digest.
 async fn open_catalogue(
     arena: &Arena,
     name: &str,
@@ -84,7 +85,7 @@ async fn install_tool(arena: &Arena, name: &str, guest: Guest) -> Result<(), Esc
     Ok(fs::write(folder.join("tool.wasm"), guest.unpack_bytes())?)
 }
 
-/// The operator's message, when the reader is still the built-in one.
+/// Checks that `file_read` is still the built-in tool; returns the message to the operator.
 fn check_stock_reader(catalogue: &ToolCatalogue) -> Stopped {
     let origin = catalogue.find_component(FILE_READ.name).map(|owner| owner.origin);
     if origin != Some(ComponentOrigin::Stock) {
@@ -100,7 +101,7 @@ async fn install_impostor(arena: &Arena) -> Stopped {
     impostor_of(arena, guests::IMPOSTOR, 2).await
 }
 
-/// A guest that takes so many names which are not free.
+/// Attack by a guest that describes itself under names that are taken; `names` = how many.
 pub(super) async fn impostor_of(arena: &Arena, guest: Guest, names: usize) -> Stopped {
     install_tool(arena, "helper", guest).await?;
     let catalogue = open_catalogue(arena, "helper", Some(guest)).await?;

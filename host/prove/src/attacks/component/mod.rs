@@ -1,6 +1,6 @@
-//! Attacks by the component itself: its bytes, its imports, its description, its place on disk.
+//! Attacks by a component itself: by its bytes, imports, description, or place on disk.
 
-/// An attack that is one guest, made by one function of the arena and the guest.
+/// A row for an attack that consists of one guest and one function, which gets the arena and the guest.
 macro_rules! of_guest {
     ($run:ident, $id:literal, $tries:literal, $by:literal, $told:literal, $guest:ident) => {
         Attack {
@@ -39,9 +39,9 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 7] = [
     cache::ATTACKS,
 ];
 
-/// Loading these bytes fails.
+/// Checks that loading these bytes fails.
 async fn not_loaded(arena: &Arena, bytes: Vec<u8>) -> Stopped {
-    // The picture is taken with the first jar, and none comes of this.
+    // The state before the attack is recorded when the first jar is opened, so an empty one is opened here.
     arena.jar_builder(&[]).open().await?;
     match arena.sandbox().load_component(&Wasm::new(bytes)).await {
         Ok(_) => Err(Escape::new("it was loaded")),
@@ -49,7 +49,7 @@ async fn not_loaded(arena: &Arena, bytes: Vec<u8>) -> Stopped {
     }
 }
 
-/// Every one of these fails to load; what was told, each thing once.
+/// Checks that each of these fails to load; returns the different error texts.
 async fn none_loaded(arena: &Arena, all: Vec<Vec<u8>>) -> Stopped {
     let mut told: Vec<String> = Vec::new();
     for (turn, bytes) in all.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Imports and exports that are not the contract's.
+//! Attacks by components with imports and exports that are not in the tools' contract.
 
 use belljar_policy::DenyCode;
 use serde_json::json;
@@ -76,7 +76,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Neither described nor loaded: nothing of it may run.
+/// Checks that a guest is neither described nor loaded, so that none of its code runs.
 async fn never_loaded(arena: &Arena, guest: Guest) -> Stopped {
     let verdict = not_described(arena, guest).await?;
     match arena.sandbox().load_component(&arena.guest_wasm(guest)).await {
@@ -108,8 +108,8 @@ async fn call_ungranted_imports(arena: &Arena) -> Stopped {
     if denials.len() < 3 {
         return Err(Escape::new(format!("not every refusal is in the receipt: {denials:?}")));
     }
-    // Refusals of functions that are handed a resource end the call as a whole today: each by
-    // itself, so that the others are seen.
+    // Today a refused call with a resource as its argument ends the whole tool call, so each is made in a
+    // call of its own.
     let resolve = json!({ "do": "resolve", "name": "localhost" });
     for step in [resolve, json!({ "do": "http", "request": request })] {
         jar.try_steps(json!([step])).await.check_denied(DenyCode::InterfaceNotGranted)?;

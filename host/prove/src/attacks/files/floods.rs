@@ -1,4 +1,4 @@
-//! Too much of everything a disk has.
+//! Attacks that use up a disk: bytes, files, descriptors, streams.
 
 use serde_json::{Value, json};
 
@@ -114,13 +114,13 @@ async fn write_endlessly(arena: &Arena) -> Stopped {
     check_small(arena, MOST, stopped)
 }
 
-/// The file `a` is no larger than this.
+/// Checks that the file `a` has at most `most` bytes; returns `stopped` if so.
 fn check_small(arena: &Arena, most: u64, stopped: Verdict) -> Stopped {
     let size = std::fs::metadata(arena.workspace().join("a"))?.len();
     if size > most { Err(Escape::new(format!("the file has {size} bytes"))) } else { Ok(stopped) }
 }
 
-/// A repetition that had to end early, with this word.
+/// Checks that a repeated step had to end early, with this error word.
 async fn expect_early_end(
     arena: &Arena,
     first: Value,

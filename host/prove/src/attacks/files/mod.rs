@@ -26,32 +26,32 @@ pub(super) const ATTACKS: [&[Attack<crate::Arena>]; 11] = [
     overlays::shared::ATTACKS,
 ];
 
-/// A place below `/workspace`, links followed.
+/// A path below `/workspace` for a step of the probe; symbolic links are followed.
 fn place_at(path: &str) -> Value {
     json!({ "path": path, "follow": true })
 }
 
-/// A place below `/workspace`, a last link taken as itself.
+/// Like [`place_at`], but if the path is a symbolic link, the link itself is meant.
 fn place_itself(path: &str) -> Value {
     json!({ "path": path })
 }
 
-/// Reads a file.
+/// A step that reads a file.
 fn read_step(path: &str) -> Value {
     json!({ "do": "read-file", "place": place_at(path) })
 }
 
-/// A jar with the probe and a read-only workspace.
+/// A jar with the probe as its tool and a read-only workspace.
 async fn open_reader(arena: &Arena) -> Result<OpenJar, Escape> {
     arena.jar_builder(&[crate::guests::PROBE]).open().await
 }
 
-/// A jar with the probe and a writable workspace.
+/// A jar with the probe as its tool and a writable workspace.
 async fn open_writer(arena: &Arena) -> Result<OpenJar, Escape> {
     arena.jar_builder(&[crate::guests::PROBE]).read_write().open().await
 }
 
-/// A symbolic link in the workspace, made by its owner.
+/// Makes a symbolic link in the workspace, as its owner could.
 fn make_link(arena: &Arena, target: impl AsRef<std::path::Path>, name: &str) -> Result<(), Escape> {
     Ok(std::os::unix::fs::symlink(target, arena.workspace().join(name))?)
 }

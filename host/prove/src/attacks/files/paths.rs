@@ -1,4 +1,4 @@
-//! Paths that would lead out of a mount.
+//! Attacks by paths that lead out of a mount.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,7 +158,8 @@ async fn read_absolute_path(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["not-permitted"])
 }
 
-/// Links to each of the targets, of which the last leads out; `linkN` is the one to target N.
+/// Makes a link to each of the targets, the last of which leads out of the mount, and reads through them;
+/// `linkN` is the link to target N.
 async fn follow_links(arena: &Arena, targets: &[&str], below: &str) -> Stopped {
     for (number, target) in targets.iter().enumerate() {
         make_link(arena, target, &format!("link{number}"))?;
@@ -209,7 +210,7 @@ async fn follow_dangling_link(arena: &Arena) -> Stopped {
     jar.run_steps(steps).await?.all_refused(0, &["not-permitted", "exist", "loop"])
 }
 
-/// The swapping goes on for as long as the guest reads.
+/// Attack that exchanges a directory for a link for as long as the guest reads.
 async fn swap_directory(arena: &Arena) -> Stopped {
     arena.write_file("real/canary.txt", "from within\n")?;
     let jar = arena.jar_builder(&[guests::PROBE]).without_seal().open().await?;

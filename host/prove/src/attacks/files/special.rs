@@ -1,4 +1,4 @@
-//! Files that are not files.
+//! Attacks by special files: FIFOs, sockets and devices.
 
 use belljar_policy::MountAccess;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -61,7 +61,7 @@ async fn open_socket(arena: &Arena) -> Stopped {
     expect_open_refused(arena, "socket").await
 }
 
-/// Opens it in every way.
+/// Checks that opening the file is refused with every combination of flags.
 async fn expect_open_refused(arena: &Arena, name: &str) -> Stopped {
     let open = |open: &str, mode: &str| json!({ "do": "open", "place": place_at(name), "open": open, "mode": mode });
     let jar = open_writer(arena).await?;

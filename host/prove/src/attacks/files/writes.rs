@@ -1,4 +1,4 @@
-//! Ways to write where nothing may be written.
+//! Attacks that write where nothing may be written.
 
 use belljar_policy::MountAccess;
 use serde_json::{Value, json};
@@ -136,8 +136,8 @@ async fn read_only(arena: &Arena) -> Stopped {
         place_step("unlink", "folder/"),
         place_step("rmdir", "folder/../empty/."),
     ]);
-    // A directory may be opened with the wish to change it, which a C library always has; that
-    // gives nothing.
+    // A directory may be opened with the flag for changes, which a C library always sets; that alone grants
+    // nothing.
     let wish = json!([
         open_step("folder", "directory", "read mutate"),
         { "do": "mkdir", "place": { "held": 0, "path": "new" } },

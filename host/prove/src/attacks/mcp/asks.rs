@@ -1,4 +1,4 @@
-//! Servers that were granted to ask for something, and ask for more.
+//! Attacks by MCP servers that were granted one kind of request to the client, and make others or too many.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::peer::PeerAct;
 const ELICIT: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 
-/// Texts that the model would write, had it to.
+/// The number of texts that the model has ready.
 const TEXTS: usize = 3;
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -63,7 +63,7 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     },
 ];
 
-/// Asks for this more often than it may in one reply.
+/// Attack by a server that sends a request more often than one reply allows.
 async fn ask_repeatedly(
     arena: &Arena,
     settings: &str,
@@ -81,7 +81,7 @@ async fn ask_repeatedly(
     call_server(arena, script, known).await
 }
 
-/// The answers that the server got to what it asked for.
+/// The answers that the server got to its requests.
 fn list_answers(met: &McpEncounter) -> Vec<Value> {
     let bodies = met.peer.received_requests();
     let bodies = bodies.iter().filter_map(|asked| serde_json::from_slice(&asked.body).ok());
@@ -149,7 +149,7 @@ async fn sample_without_grant(arena: &Arena) -> Stopped {
     check_nothing_done(&met, refused)
 }
 
-/// Nothing was done for it, and each of its requests was answered so.
+/// Checks that the server's requests had no effect, and that each was answered as `so` requires.
 fn check_nothing_done(met: &McpEncounter, so: impl Fn(&Value) -> bool) -> Stopped {
     let answers = list_answers(met);
     match answers.iter().find(|answer| !so(answer)) {

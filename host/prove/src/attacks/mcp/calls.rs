@@ -1,4 +1,4 @@
-//! Servers that do not answer a call as they should.
+//! Attacks by MCP servers in their answer to a call.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,7 +12,7 @@ use crate::Arena;
 use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::peer::PeerAct;
 
-/// A name of this attack's own.
+/// The host name of this attack's server.
 const NAME: &str = "mcp-server.test";
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[

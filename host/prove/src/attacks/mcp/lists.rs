@@ -1,4 +1,4 @@
-//! Servers that list other tools than those that were accepted.
+//! Attacks by MCP servers that list other tools than the operator has accepted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use crate::Arena;
 use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::peer::PeerAct;
 
-/// Tools that are listed at once.
+/// The number of tools in a long list.
 const MANY: usize = 5_000;
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -99,8 +99,8 @@ pub(super) const ATTACKS: &[Attack<Arena>] = &[
     },
 ];
 
-/// Arguments of one tool. A message holds six times as many; these leave the peer, which lives in this process,
-/// small.
+/// The parameters of one tool. A message could hold six times as many; fewer keep the fake server, which runs
+/// in this process, small.
 const ARGUMENTS: usize = 10_000;
 
 fn tools_list(tools: &[Value]) -> Value {
@@ -115,7 +115,8 @@ async fn change_description(arena: &Arena) -> Stopped {
     .await
 }
 
-/// The first call is answered with the news; after it, the tool is another.
+/// Attack by a server whose tool changes: the first call is answered with a notice of the change, and after
+/// it the tool is different.
 async fn changed_later(arena: &Arena) -> Stopped {
     let called = AtomicBool::new(false);
     let script = honest_server(move |message| match message.method {
@@ -156,7 +157,7 @@ async fn changed_without_a_session(arena: &Arena) -> Stopped {
     twice_called(arena, script, "2026-07-28").await
 }
 
-/// Of two calls the first is made, and the second is not.
+/// Checks that of two calls the first is made, and the second is not.
 async fn twice_called(arena: &Arena, script: crate::peer::Script, revision: &str) -> Stopped {
     let known = KnownServer { revision, calls: 2, ..KnownServer::default() };
     let met = call_server(arena, script, known).await?;

@@ -1,5 +1,5 @@
-//! MCP servers whose tools an agent was granted, and that are not what they were when somebody accepted
-//! them.
+//! Attacks by MCP servers whose tools were granted to an agent and that have changed since the operator
+//! accepted them.
 
 mod asks;
 mod calls;

@@ -1,4 +1,4 @@
-//! A server with one accepted tool, `echo`, and an agent that calls it and reads a file.
+//! A fake MCP server with one accepted tool, `echo`, and an agent that calls this tool and reads a file.
 
 use std::sync::Arc;
 
@@ -10,47 +10,47 @@ use crate::attacks::agents;
 use crate::peer::{LoopbackPeer, PeerAct, PeerRequest, Script};
 use crate::scene::{ScenePlan, agent_file};
 
-/// The file that the neighbouring call of the agent reads.
+/// The text of the file that the agent reads next to its calls of the server.
 const NOTE: &str = "the tide turns at six";
 
-/// Seconds of a call that something else than its time ends.
+/// The seconds that a call may take if something other than its time limit must end it.
 const GENEROUS: u64 = 60;
 
-/// One request of the protocol.
+/// One MCP message that the server received, with its HTTP request.
 pub(super) struct McpMessage<'a> {
     pub(super) method: &'a str,
     pub(super) body: &'a Value,
     pub(super) asked: &'a PeerRequest,
 }
 
-/// A place where an agent was told something by a server.
+/// What happened in a run of the agent with a hostile server.
 pub(super) struct McpEncounter {
     pub(super) peer: LoopbackPeer,
-    /// The answers to the agent's calls of the server.
+    /// The results of the agent's calls of the server: each text, and whether it is an error.
     pub(super) told: Vec<(String, bool)>,
-    /// How often a model was asked for a text for it.
+    /// How often a model was called for the server.
     pub(super) sampled: usize,
 }
 
-/// A server as the operator knows it.
+/// What the operator has stored about the server, and how the agent uses it.
 #[derive(Default)]
 pub(super) struct KnownServer<'a> {
-    /// How it was spoken to; empty = with sessions.
+    /// The MCP revision that was negotiated; empty = 2025-11-25, which has sessions.
     pub(super) revision: &'a str,
-    /// More lines below `[mcp.peer]`.
+    /// More lines in the table `[mcp.peer]` of the settings.
     pub(super) settings: String,
-    /// The token that somebody has got for it.
+    /// The token that the operator has obtained for the server.
     pub(super) token: Option<&'a str>,
-    /// How often it is called, once in each step; 0 = once.
+    /// The number of steps in which the agent calls the server; 0 = one.
     pub(super) calls: usize,
-    /// Texts that a model would write for it.
+    /// The number of texts that the model has ready for the server.
     pub(super) texts: usize,
-    /// Seconds that a call may take; 0 = more than any attack needs that something else ends.
+    /// The seconds that a call may take; 0 = more than an attack takes that something else ends.
     pub(super) seconds: u64,
 }
 
 impl McpMessage<'_> {
-    /// Answers with a result.
+    /// The HTTP reply with a result of this message.
     pub(super) fn result_reply(&self, result: &Value) -> Vec<PeerAct> {
         json_reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
     }
@@ -60,22 +60,22 @@ impl McpMessage<'_> {
     }
 }
 
-/// A tool as a server lists it.
+/// A tool in the form of a server's list.
 pub(super) fn tool_json(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
 }
 
-/// The list of an honest server.
+/// The list of tools of an honest server.
 pub(super) fn honest_list() -> Value {
     json!({"tools": [tool_json("echo", "Gives back its text.")], "resultType": "complete"})
 }
 
-/// A result that says this.
+/// The result of a tool call with this text.
 pub(super) fn text_result(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}]})
 }
 
-/// A reply with a message in JSON.
+/// An HTTP reply with a JSON message.
 pub(super) fn json_reply(message: &Value) -> Vec<PeerAct> {
     let body = message.to_string();
     let head = format!(
@@ -86,20 +86,20 @@ pub(super) fn json_reply(message: &Value) -> Vec<PeerAct> {
     vec![PeerAct::Send([head.into_bytes(), body.into_bytes()].concat())]
 }
 
-/// A reply of a status and headers alone.
+/// An HTTP reply with a status and headers, but without a body.
 pub(super) fn status_reply(status: &str, headers: &str) -> Vec<PeerAct> {
     let head =
         format!("HTTP/1.1 {status}\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
     vec![PeerAct::Send(head.into_bytes())]
 }
 
-/// The head of a stream of events.
+/// The head of an HTTP reply with an event stream.
 pub(super) fn stream_head() -> PeerAct {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     PeerAct::Send(head.as_bytes().to_vec())
 }
 
-/// A server that is honest where this says nothing.
+/// A script of a server that acts as `act` returns, and honestly where `act` returns `None`.
 pub(super) fn honest_server(
     act: impl Fn(&McpMessage<'_>) -> Option<Vec<PeerAct>> + Send + Sync + 'static,
 ) -> Script {
@@ -123,7 +123,7 @@ pub(super) fn honest_server(
     })
 }
 
-/// Has an agent call the tool of a server that acts so, and read a file beside it.
+/// Runs an agent that calls the tool of a server with this script, and that reads a file next to it.
 pub(super) async fn call_server(
     arena: &Arena,
     script: Script,
@@ -134,7 +134,7 @@ pub(super) async fn call_server(
     call_server_at(arena, peer, &url, known).await
 }
 
-/// The same with a server at this address.
+/// Like [`call_server`], with a server at this address.
 pub(super) async fn call_server_at(
     arena: &Arena,
     peer: LoopbackPeer,
@@ -209,7 +209,7 @@ pub(super) async fn call_server_at(
 }
 
 impl McpEncounter {
-    /// The last answer, which has to be an error.
+    /// Checks that the last call was answered with an error.
     pub(super) fn check_refused(&self) -> Stopped {
         match self.told.last() {
             Some((text, true)) => Ok(Verdict::with_words(text)),
@@ -217,7 +217,7 @@ impl McpEncounter {
         }
     }
 
-    /// How many requests of this method the server has got.
+    /// The number of requests with this method that the server has received.
     pub(super) fn count_requests(&self, method: &str) -> usize {
         let wanted = format!("\"method\":\"{method}\"");
         let bodies = self.peer.received_requests();
@@ -226,7 +226,7 @@ impl McpEncounter {
     }
 }
 
-/// Calls a server that acts so in calls, which has to be refused.
+/// Runs an agent with a server that acts hostile when it is called; the call must be refused.
 pub(super) async fn in_call(
     arena: &Arena,
     act: impl Fn(&McpMessage<'_>) -> Vec<PeerAct> + Send + Sync + 'static,
@@ -236,7 +236,7 @@ pub(super) async fn in_call(
     call_server(arena, script, KnownServer::default()).await?.check_refused()
 }
 
-/// Calls a server that lists so, which has to be refused before the call is made.
+/// Runs an agent with a server that lists hostile tools; the call must be refused before it is sent.
 pub(super) async fn in_list(
     arena: &Arena,
     act: impl Fn(&McpMessage<'_>) -> Vec<PeerAct> + Send + Sync + 'static,

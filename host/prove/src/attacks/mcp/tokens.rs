@@ -1,4 +1,4 @@
-//! Servers that want to have more than the token that they were sent.
+//! Attacks by MCP servers that try to obtain more than the token that they were sent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use crate::Arena;
 use crate::attack::{Attack, AttackKind, Escape, Stopped};
 use crate::peer::{PeerAct, PeerRequest, Script};
 
-/// The status of a server that wants a token.
+/// The HTTP status with which a server requires a token.
 const WANTS: &str = "401 Unauthorized";
 
 pub(super) const ATTACKS: &[Attack<Arena>] = &[
@@ -106,7 +106,8 @@ async fn repeat_token(arena: &Arena, shown: fn(&str) -> String) -> Stopped {
     }
 }
 
-/// A server that wants a token, and answers questions about it so.
+/// A script of a server that requires a token, with this challenge, and that answers requests for its
+/// metadata.
 fn token_wanting_server(
     challenge: impl Fn(&PeerRequest) -> String + Send + Sync + 'static,
     document: impl Fn(&str, &str) -> Vec<PeerAct> + Send + Sync + 'static,
@@ -126,7 +127,8 @@ fn bearer_challenge(_: &PeerRequest) -> String {
     "www-authenticate: Bearer\r\n".to_owned()
 }
 
-/// A service without a person, whose secret is bound to a host that nobody is sent to.
+/// A server whose token the operator gets without a person, by a client secret that is bound to a host that
+/// no attack uses.
 fn service_without_person() -> KnownServer<'static> {
     let settings = "[mcp.peer.oauth]\ngrant = 'client-credentials'\nclient_id = 'c'\nclient_secret = \
                     'client'\n[secrets.client]\nhost = 'https://auth.test'\nheader = \
@@ -134,7 +136,7 @@ fn service_without_person() -> KnownServer<'static> {
     KnownServer { settings: settings.to_owned(), ..KnownServer::default() }
 }
 
-/// Meets such a server; no token may be asked for, and its tool not be called.
+/// Runs an agent with such a server; no token may be requested, and the server's tool may not be called.
 async fn expect_no_token(arena: &Arena, script: Script) -> Stopped {
     let met: McpEncounter = call_server(arena, script, service_without_person()).await?;
     let posted = |asked: &PeerRequest| asked.head.starts_with("POST /token");

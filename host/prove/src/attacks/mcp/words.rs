@@ -1,4 +1,4 @@
-//! Servers that say more than they should.
+//! Attacks by the texts of MCP servers.
 
 use serde_json::json;
 
@@ -117,7 +117,7 @@ fn is_fully_visible(text: &str) -> bool {
     !text.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\u{e0041}'])
 }
 
-/// A call of the tool that the agent was not granted.
+/// Attack by a server whose text claims rights: a call of a tool that the agent was not granted.
 async fn claim_rights(arena: &Arena) -> Stopped {
     let script = honest_server(|message| {
         (message.method == "tools/list").then(|| {

@@ -1,4 +1,4 @@
-//! Granted names that lead to addresses which are not.
+//! Attacks by names that are granted but lead to addresses that are not.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -123,9 +123,9 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Any host, any port, in clear text: the widest rule there is.
+/// The widest rule for hosts: any host and port, without TLS.
 const ANY: &str = "http://*:*";
-/// The answer to a request whose address is refused.
+/// The error word of a request to an address that is refused.
 const PROHIBITED: &str = "DestinationIpProhibited";
 
 const IPV4_IN_IPV6: [&str; 10] = [
@@ -179,7 +179,7 @@ const PRIVATE: [&str; 20] = [
     "[ff02::1]",
 ];
 
-/// These hosts, at the forbidden port, where every host is granted.
+/// Checks that each of these hosts is refused at the forbidden port, although every host is granted.
 async fn all_of(arena: &Arena, hosts: &[&str]) -> Stopped {
     let jar = open_network_jar(arena, &[ANY]).await?;
     let port = arena.forbidden_address().port();
@@ -205,7 +205,7 @@ async fn redirect_to_forbidden(arena: &Arena) -> Stopped {
     if status != Some(307) {
         return Err(Escape::new(format!("the redirect came as {status:?}")));
     }
-    // The guest follows by itself, as a careless one would.
+    // The guest follows the redirect itself, as a careless one would.
     let away = ["169.254.169.254", "metadata.test", &arena.forbidden_address().to_string()]
         .map(|authority| get_step(authority, "/latest/meta-data/"));
     arena.set_name_answers("metadata.test", [vec![parse_ipv4("169.254.169.254")?]]);
@@ -217,7 +217,7 @@ async fn redirect_to_forbidden(arena: &Arena) -> Stopped {
 /// when it counts.
 async fn rebind_name(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
-    // Nobody listens at the granted address; the forbidden one is this machine's own.
+    // Nothing listens at the granted address, and the other answer is the forbidden address.
     let granted = [format!("http://rebind.test:{port}"), format!("http://127.0.0.2:{port}")];
     let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     arena.set_name_answers(
@@ -226,7 +226,7 @@ async fn rebind_name(arena: &Arena) -> Stopped {
     );
     let twice = [0, 1].map(|_| get_step(&format!("rebind.test:{port}"), "/"));
     let steps = jar.run_steps(json!(twice)).await?;
-    // Had the name been resolved again to connect, the first one would have got through.
+    // If connecting resolved the name again, the first request would get through.
     let first = steps.step_error(0)?;
     if !first.contains("Connection") && !first.contains("DestinationUnavailable") {
         return Err(Escape::new(format!("the address that was checked gave {first}")));
@@ -254,7 +254,7 @@ async fn among_good(arena: &Arena) -> Stopped {
 async fn without_end(arena: &Arena) -> Stopped {
     const LOOKED_AT: usize = 16;
     let port = arena.forbidden_address().port();
-    // The forbidden address is granted: it stands where nobody looks any more.
+    // The forbidden address would be granted, but it is so late in the answer that it is not read.
     let granted = [format!("http://many.test:{port}"), format!("http://127.0.0.1:{port}")];
     let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     let (private, here) = (parse_ipv4("10.0.0.1")?, parse_ipv4("127.0.0.1")?);
@@ -292,7 +292,7 @@ async fn ask_metadata_service(arena: &Arena) -> Stopped {
     all_of(arena, &hosts).await
 }
 
-/// Runs an agent that has the probe ask an address once.
+/// Runs an agent whose tool, the probe, sends one request to the forbidden address.
 async fn ask_as_agent(arena: &Arena, hosts: &str, file: &str, manifest: &'static str) -> Stopped {
     let step = get_step(&arena.forbidden_address().to_string(), "/");
     let call = json!({ "steps": [step] });
@@ -314,7 +314,8 @@ async fn ask_as_agent(arena: &Arena, hosts: &str, file: &str, manifest: &'static
     }
 }
 
-/// A list that is not the operator's names this machine; the operator's says "any".
+/// Attack in which the manifest or the agent file names this machine's addresses, while the operator's list
+/// has only "any host".
 async fn own_list(arena: &Arena, in_the_file: bool) -> Stopped {
     const WIDE: &str = "manifest = 1\ndescription = \"test\"\nhosts = [\"http://*:*\"]\n";
     const NAMED: &str =

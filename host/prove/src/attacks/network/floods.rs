@@ -1,4 +1,4 @@
-//! More of everything than is granted.
+//! Attacks that exceed the network limits of a jar.
 
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// A step that sends and does not wait.
+/// A step that sends a request and does not wait for the answer.
 fn send_step(authority: &str) -> Value {
     named_step("http-send", authority)
 }
@@ -122,11 +122,12 @@ async fn open_many_connections(arena: &Arena) -> Stopped {
     let at = peer.address().to_string();
     let all = json!([{ "do": "repeat", "times": ALLOWED, "step": send_step(&at) }]);
     jar.run_steps(all).await?.step_value(0)?;
-    // All of them are open, and stay so in the next call.
+    // All connections stay open during the next call.
     let open = asked.wait_for(|asked| *asked == ALLOWED).await;
     open.map_err(|_| Escape::new("the peer is gone"))?;
     let steps = jar.run_steps(json!([get_step(&at, "/"), get_step(&at, "/")])).await?;
-    // By its own count: what it was asked is kept a moment after it has begun to answer.
+    // Counted by the server's own counter, because its list of requests is filled a moment after it begins to
+    // answer.
     let times = *asked.borrow();
     if times != ALLOWED {
         return Err(Escape::new(format!("the peer was asked {times} times")));
@@ -155,7 +156,7 @@ async fn upload_too_much(arena: &Arena) -> Stopped {
     }
     let told = steps.step_error(0)?;
     steps.call.check_denied(DenyCode::LimitReached)?;
-    // The guest may meet the closed stream before the reason.
+    // The guest may see the closed stream before it sees the reason.
     let told = if told == "closed" { "HttpRequestBodySize" } else { told };
     Ok(Verdict::with_words(told))
 }

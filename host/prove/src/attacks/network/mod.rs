@@ -1,4 +1,4 @@
-//! Attacks over the network: where requests go, and what answers them.
+//! Attacks over the network: by where requests go, and by what answers them.
 
 mod addresses;
 mod floods;
@@ -28,12 +28,12 @@ pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     floods::ATTACKS,
 ];
 
-/// A request in clear text.
+/// A step that sends a `GET` request without TLS.
 pub(super) fn get_step(authority: &str, path: &str) -> Value {
     request_step(authority, path, json!({}))
 }
 
-/// A request with more to it, or with other parts.
+/// A step that sends a request with more fields, or with other values.
 pub(super) fn request_step(authority: &str, path: &str, more: Value) -> Value {
     let mut request = json!({
         "method": "GET", "scheme": "http", "authority": authority, "path": path,
@@ -44,20 +44,20 @@ pub(super) fn request_step(authority: &str, path: &str, more: Value) -> Value {
     json!({ "do": "http", "request": request })
 }
 
-/// A jar with the probe and these hosts.
+/// A jar with the probe as its tool, which may reach the hosts of these rules.
 pub(super) async fn open_network_jar(arena: &Arena, rules: &[&str]) -> Result<OpenJar, Escape> {
     let builder = arena.jar_builder(&[PROBE]).no_mounts();
     rules.iter().fold(builder, |builder, rule| builder.with_host(rule)).open().await
 }
 
-/// Every step was refused with one of these words, and the receipt has this reason.
+/// Checks that every step was refused with one of these words, and that the receipt has the reason `code`.
 fn all_denied(steps: &StepResults, words: &[&str], code: DenyCode) -> Stopped {
     steps.call.check_denied(code)?;
     steps.all_refused(0, words)
 }
 
-/// The granted peer has been asked nothing, and answers when it is asked as it may be: what was
-/// refused before was refused for what it was.
+/// Checks that the granted server has received nothing so far and answers an allowed request now, so that the
+/// earlier requests were refused for what they were.
 async fn check_untouched(jar: &OpenJar, peer: &LoopbackPeer) -> Result<(), Escape> {
     if let Some(asked) = peer.received_requests().first() {
         return Err(Escape::new(format!("the peer was asked: {}", asked.head)));
@@ -66,7 +66,7 @@ async fn check_untouched(jar: &OpenJar, peer: &LoopbackPeer) -> Result<(), Escap
     Ok(())
 }
 
-/// The reply of a step came, and its body broke off with this word.
+/// Checks that the reply of a step arrived, and that its body broke off with this word.
 pub(super) fn broken_off(steps: &StepResults, step: usize, word: &str) -> Stopped {
     let reply = steps.step_value(step)?;
     match reply.get("error").and_then(Value::as_str) {
@@ -78,7 +78,7 @@ pub(super) fn broken_off(steps: &StepResults, step: usize, word: &str) -> Stoppe
     }
 }
 
-/// Both hold; told what the second says.
+/// Returns the second verdict if both attacks were stopped.
 pub(super) fn check_both(first: Stopped, second: Stopped) -> Stopped {
     first?;
     second

@@ -1,4 +1,4 @@
-//! Requests to hosts that are not granted, and in forms that mean another host than they say.
+//! Attacks by requests to hosts that are not granted, and by names that seem to be another host's.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -130,9 +130,9 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// The answer to a request that the gate refuses.
+/// The error word of a request that the gate refuses.
 const DENIED: &str = "HttpRequestDenied";
-/// The interface's answer about an authority that is none.
+/// The error of the interface for a text that is no authority (host and port).
 const UNUSABLE: &str = "authority refused";
 
 fn loopback_addresses() -> Vec<IpAddr> {
@@ -182,7 +182,7 @@ async fn downgrade_to_http(arena: &Arena) -> Stopped {
 async fn user_name(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let (at, other) = (peer.address(), arena.forbidden_address());
-    // Where the user name is overlooked, each of these is granted one way or the other.
+    // Wherever a parser overlooks the user name, one of these would be allowed.
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let asked = [
         format!("{at}@{other}"),
@@ -222,7 +222,7 @@ async fn odd_authorities(arena: &Arena) -> Stopped {
         format!(":{}", other.port()),
         format!("127.0.0.1:{}", u64::from(at.port()) + 65_536),
         String::new(),
-        // Granted or not by turns of the parser; all are the forbidden address.
+        // Depending on the parser, each may seem to be granted; all lead to the forbidden address.
         format!("127.0.0.1:0{}", other.port()),
         format!("127.0.0.1.:{}", other.port()),
     ];
@@ -344,10 +344,10 @@ async fn two_requests(arena: &Arena) -> Stopped {
         request_step(&wire.at.to_string(), "/", json!({ "headers": headers, "body": second }))
     };
     let steps = jar.run_steps(json!([announced("0"), announced("6")])).await?;
-    // The probe ends before the host does.
+    // The jar is closed, so that all that the host has sent is on the wire.
     jar.jar().close().await;
     let sent = String::from_utf8_lossy(&wire.received_bytes().await?).into_owned();
-    // What is refused before its head is out leaves nothing at all on the wire.
+    // A request that is refused before its head was sent leaves nothing on the wire.
     let other = !sent.is_empty() && !sent.starts_with("GET / ");
     if other || sent.matches("HTTP/1.1").count() > 2 || sent.contains("/all") {
         return Err(Escape::new(format!("more was sent than announced: {sent}")));
@@ -359,7 +359,7 @@ async fn two_requests(arena: &Arena) -> Stopped {
 /// as punycode.
 async fn look_alikes(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
-    // The address is granted: nothing but the name stands between.
+    // The address itself is granted, so that only the name can be the reason of a refusal.
     let granted = [format!("http://paypal.test:{port}"), format!("http://127.0.0.1:{port}")];
     let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     let ascii = ["xn--pypal-4ve.test", "paypaI.test", "paypa1.test", "paypal.test.evil.test"];
@@ -373,7 +373,7 @@ async fn look_alikes(arena: &Arena) -> Stopped {
     let names = ascii.iter().chain(&foreign);
     let steps: Vec<_> = names.map(|name| get_step(&format!("{name}:{port}"), "/")).collect();
     let steps = jar.run_steps(json!(steps)).await?;
-    // Letter case and the root's dot do not make another name.
+    // Names that differ only in letter case or a final dot are the same name.
     arena.set_name_answers("paypal.test", [Vec::new()]);
     let same = ["PayPal.TEST", "paypal.test."].map(|name| get_step(&format!("{name}:{port}"), "/"));
     jar.run_steps(json!(same)).await?.all_refused(0, &["DestinationNotFound"])?;
@@ -410,7 +410,7 @@ async fn data_in_a_name(arena: &Arena) -> Stopped {
     let peer = arena.start_peer(page_script("here")).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     let name = |n: u32| format!("{n}-5374-6f6c-656e.drop.test");
-    // Names that do not exist: had one been looked up, the error would say so.
+    // These names do not exist: if one had been looked up, the error would state it.
     let steps: Vec<_> = (0..20)
         .map(|n| get_step(&name(n), "/"))
         .chain((20..30).map(|n| json!({ "do": "resolve", "name": name(n) })))

@@ -1,4 +1,4 @@
-//! Peers that are slow, or never done.
+//! Attacks by servers that are slow or never end.
 
 use std::time::Duration;
 
@@ -131,16 +131,16 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Bytes that these jars may receive.
+/// The bytes that a jar may receive in these attacks.
 const INGRESS: u64 = 1 << 20;
-/// The bytes that one read of a connection may bring in past the budget.
+/// The bytes by which one read of a connection may exceed that budget.
 const ONE_READ: u64 = 512 << 10;
 
 fn acts_script(acts: Vec<PeerAct>) -> Script {
     std::sync::Arc::new(move |_| acts.clone())
 }
 
-/// A jar whose calls end after a second.
+/// A jar whose calls end after one second.
 async fn open_hasty_jar(arena: &Arena, peer: &LoopbackPeer) -> Result<OpenJar, Escape> {
     let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
     builder.with_limits(|limits| limits.call_timeout_seconds = 1).open().await
@@ -153,7 +153,7 @@ async fn answer_slowly(arena: &Arena, head: &[u8]) -> Stopped {
     let acts = vec![PeerAct::Send(head.to_vec()), PeerAct::Drip(drip, Duration::from_millis(20))];
     let peer = arena.start_peer(acts_script(acts)).await?;
     let jar = open_hasty_jar(arena, &peer).await?;
-    // Each byte ends the silence in time.
+    // Each byte arrives before the time limit between two bytes is over.
     let more = json!({ "between_bytes": 10_000_000_000_u64 });
     let call = jar.try_steps(json!([request_step(&peer.address().to_string(), "/", more)])).await;
     if call.result.receipt.bytes.received == 0 {
@@ -196,13 +196,13 @@ async fn answer_half(arena: &Arena) -> Stopped {
     broken_off(&steps, 0, "connection read timeout")
 }
 
-/// A jar that may receive a megabyte.
+/// A jar that may receive [`INGRESS`] bytes.
 async fn open_sparing_jar(arena: &Arena, peer: &LoopbackPeer) -> Result<OpenJar, Escape> {
     let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
     builder.with_limits(|limits| limits.ingress_bytes = INGRESS).open().await
 }
 
-/// A check that the bytes that came in are within the budget, but for the read that passed it.
+/// Checks that the received bytes are within the budget, except for the read that exceeded it.
 fn check_ingress(received: u64) -> Result<(), Escape> {
     if received > INGRESS + ONE_READ {
         return Err(Escape::new(format!("{received} bytes came in, of {INGRESS} granted")));

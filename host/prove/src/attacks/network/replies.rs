@@ -1,4 +1,4 @@
-//! Replies of a bad form.
+//! Attacks by malformed replies.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// A gzip file of one block that is not final: each zero stands for four times 258 zeros.
+/// A block of a gzip file that is not the last one: each zero byte expands to four times 258 zeros.
 const BOMB: &[u8; 24] = &[
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xec, 0xc1, 0x01, 0x01, 0x00, 0x00,
     0x00, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
@@ -157,7 +157,7 @@ async fn bomb_unasked(arena: &Arena) -> Stopped {
     check_both(denied, broken_off(&steps, 0, "HTTP response body size"))
 }
 
-/// A peer that answers with these bytes.
+/// Starts a server that answers with these bytes.
 async fn start_bytes_peer(
     arena: &Arena,
     bytes: impl Into<Vec<u8>>,
@@ -167,14 +167,14 @@ async fn start_bytes_peer(
     arena.start_peer(script).await
 }
 
-/// The result of one question to a peer that answers with these bytes.
+/// Sends one request to a server that answers with these bytes; returns the result.
 async fn ask_bytes_peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<StepResults, Escape> {
     let peer = start_bytes_peer(arena, bytes).await?;
     let jar = open_network_jar(arena, &[&peer.grant_rule()]).await?;
     jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await
 }
 
-/// The results of one question for each of these replies.
+/// Sends one request for each of these replies; returns the results.
 async fn ask_each(arena: &Arena, replies: &'static [&'static str]) -> Result<StepResults, Escape> {
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let path = asked.head.split(' ').nth(1).unwrap_or_default();
@@ -273,7 +273,7 @@ async fn answer_upgrade(arena: &Arena) -> Stopped {
 /// Attack `network-answer-to-the-next-question`: the attacker sends a second reply with the first, for
 /// whoever asks next.
 async fn next_question(arena: &Arena) -> Stopped {
-    // One path is answered with two replies in the same breath, the other with its own.
+    // The path `/first` is answered with two replies at once, the other path with one.
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let text: &[u8] = if asked.head.starts_with("GET /first ") {
             b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst\

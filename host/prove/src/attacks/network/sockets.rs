@@ -1,4 +1,4 @@
-//! Attacks on the sockets interface, which no tool is granted.
+//! Attacks on the interface for sockets, which no tool is granted.
 
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// The step, in a jar that has every host in clear text.
+/// Checks that a step is refused in a jar that may reach every host without TLS.
 async fn expect_refused(arena: &Arena, step: Value) -> Stopped {
     arena.set_name_answers("granted.test", [vec![arena.forbidden_address().ip()]]);
     let jar = arena.jar_builder(&[PROBE]).no_mounts().with_host("http://*:*").open().await?;

@@ -1,4 +1,4 @@
-//! A peer that keeps every byte it is sent, HTTP or not.
+//! A server that keeps every byte that it receives, whether HTTP or not.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 
 use crate::attack::Escape;
 
-/// Answers the first bytes of each connection, and reads on until it is closed.
+/// A server that answers the first bytes of each connection, and then reads until the connection is closed.
 pub(in super::super) struct WireRecorder {
     pub(in super::super) at: SocketAddr,
     got: Arc<Mutex<Vec<u8>>>,
-    /// Who has closed its connection, in the order in which they came.
+    /// The clients whose connections were closed, in the order in which they connected.
     closed: watch::Receiver<Vec<SocketAddr>>,
     task: JoinHandle<()>,
 }
@@ -35,8 +35,8 @@ impl WireRecorder {
         Ok(Self { at, got, closed, task })
     }
 
-    /// All that was sent so far, over connections that are closed now. They are taken one after
-    /// the other, so all are done when one of our own is.
+    /// All bytes received over connections that are closed now. Connections are handled in order, so when one
+    /// of our own is done, all earlier ones are.
     pub(in super::super) async fn received_bytes(&self) -> Result<Vec<u8>, Escape> {
         let own = TcpStream::connect(self.at).await?.local_addr()?;
         let mut closed = self.closed.clone();
@@ -54,7 +54,7 @@ impl Drop for WireRecorder {
 
 async fn read_connection(mut stream: TcpStream, answer: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Whatever breaks off is what was sent.
+    // If the connection breaks off, the bytes so far are what was sent.
     if stream.read_buf(&mut bytes).await.is_ok() && stream.write_all(answer).await.is_ok() {
         let _ = stream.read_to_end(&mut bytes).await;
     }

@@ -1,4 +1,4 @@
-//! A secret bound to one host, asked of others.
+//! Attacks that try to send a secret, which is bound to one host, to another.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ const HOSTS_ONLY: &str =
 const HOSTS_AND_SECRETS: &str = "manifest = 1\ndescription = \"test\"\n\
     hosts = [\"http://127.0.0.0/8:*\"]\nsecrets = [\"canary\"]\n";
 
-/// No request of this peer holds the value, and there was one.
+/// Checks that this server was called, and that no request to it contained the secret's value.
 fn check_ignorant(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
     let asked = peer.received_requests();
     if asked.is_empty() {
@@ -129,7 +129,7 @@ fn check_ignorant(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
     }
 }
 
-/// Runs the requests in a jar, and finds them all answered.
+/// Sends the requests in a jar, and checks that each is answered.
 async fn expect_answered(builder: AttackJarBuilder<'_>, requests: Vec<Value>) -> Stopped {
     let jar = builder.open().await?;
     let steps = jar.run_steps(json!(requests)).await?;
@@ -241,7 +241,7 @@ async fn no_tls(arena: &Arena) -> Stopped {
     if got.is_empty() || crate::secret::contains_bytes(&got, arena.secret_value().as_bytes()) {
         return Err(Escape::new("the secret was sent in clear text, or nothing was sent at all"));
     }
-    // A machine without any certificate roots gets no further than the connection.
+    // A machine without any certificate roots fails right after the connection.
     let told = steps.step_error(0)?;
     match told.contains("TlsProtocolError") || told.contains("ConfigurationError") {
         true => Ok(Verdict::with_words(told)),
@@ -280,7 +280,8 @@ async fn ask_by_trace(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["HttpRequestDenied"])
 }
 
-/// An agent's tool asks an echo server once; `joined` = the server is sent the secret.
+/// Runs an agent whose tool sends one request to an echo server; `joined` is true if the host must add the
+/// secret to the request.
 async fn whole_run(arena: &Arena, manifest: &'static str, granted: &str, joined: bool) -> Stopped {
     let script: crate::peer::Script = Arc::new(|asked| {
         let length = asked.head.len();

@@ -1,4 +1,4 @@
-//! Granted hosts that repeat the secret they were sent.
+//! Attacks by granted hosts that repeat the secret that they were sent.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// A script that answers the path `/n` with the `n`th of these bodies.
+/// A script that answers the path `/n` with a page that has the `n`th of these bodies.
 fn pages_script(bodies: Vec<String>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
         let body = bodies.get(path_number(asked)).cloned().unwrap_or_default();
@@ -124,7 +124,7 @@ fn pages_script(bodies: Vec<String>) -> Script {
     })
 }
 
-/// A script that answers the path `/n` with the `n`th of these texts, whatever they are.
+/// A script that answers the path `/n` with the `n`th of these texts as the whole reply.
 pub(super) fn raw_script(replies: Vec<String>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
         vec![PeerAct::Send(
@@ -133,7 +133,7 @@ pub(super) fn raw_script(replies: Vec<String>) -> Script {
     })
 }
 
-/// The word for a reply that is withheld.
+/// The error word of a reply that is withheld.
 const DENIED: &[&str] = &["HttpRequestDenied"];
 
 /// Attack `secrets-echo-server`: the attacker asks a granted host that answers with the whole request it got.
@@ -161,7 +161,7 @@ fn plain_forms(value: &str) -> Vec<String> {
         format!("{{\"authorization\":\"Bearer {value}\"}}"),
         value.to_ascii_uppercase(),
         value.to_ascii_lowercase(),
-        // Across the bounds of what is read at once.
+        // The value crosses the border between two parts that are read separately.
         format!("{}{value}", "x".repeat(8_180)),
         format!("{}{value}", "x".repeat(65_520)),
     ]
@@ -195,7 +195,7 @@ const ESCAPES: &[fn(u8) -> String] = &[
     |byte| format!("%{byte:02x}"),
     |byte| format!("&#{byte};"),
     |byte| format!("&#x{byte:X};"),
-    // In JSON in JSON, in a URL in a URL, JSON in a URL, a URL in a page.
+    // JSON in JSON, a URL in a URL, JSON in a URL, and a URL in a page.
     |byte| format!("\\\\u{byte:04x}"),
     |byte| format!("%25{byte:02X}"),
     |byte| format!("%5Cu{byte:04x}"),
@@ -203,7 +203,7 @@ const ESCAPES: &[fn(u8) -> String] = &[
     |byte| format!("\\{}", char::from(byte)),
 ];
 
-/// One letter escaped, every third one, and the last one, in each of the ways.
+/// The value with one letter, every third letter, or the last letter escaped, in each of the ways.
 fn escaped_forms(value: &str) -> Vec<String> {
     let last = value.len().saturating_sub(1);
     let chosen: [&dyn Fn(usize) -> bool; 3] = [&|at| at == 7, &|at| at % 3 == 0, &|at| at == last];
@@ -219,7 +219,7 @@ fn escaped_forms(value: &str) -> Vec<String> {
     texts.collect()
 }
 
-/// Each letter escaped in the next of the ways, from each of them on.
+/// The value with every letter escaped, each in the next of the ways; once for each way to begin with.
 fn mixed_forms(value: &str) -> Vec<String> {
     let text = |from: usize| {
         let ways = ESCAPES.iter().cycle().skip(from);
@@ -236,7 +236,7 @@ async fn echo_in_chunks(arena: &Arena) -> Stopped {
     let value = arena.secret_value();
     let replies = vec![
         format!("{head}{}0\r\n\r\n", chunks(&format!("before {value} after"))),
-        // Twice begun, and once whole.
+        // Two replies: one begins with a part of the value and repeats it whole, the other contains it once.
         format!("{head}{}0\r\n\r\n", chunks(&format!("{}{value}", &value[..9]))),
     ];
     check_withheld(arena, raw_script(replies), 2, DENIED).await

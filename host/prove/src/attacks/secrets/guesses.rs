@@ -1,6 +1,6 @@
-//! A secret guessed at. Beside the host that has it the guest may ask a second one, which is the
-//! attacker's own and sends beginnings of the value: right ones, and wrong ones of the same
-//! length. Whatever differs between the two is a byte learnt.
+//! Attacks that guess a secret. Besides the host that has the secret, the guest may call a second host, which
+//! is the attacker's and sends beginnings of the value: right ones, and wrong ones of the same length. Any
+//! difference between the two would tell a byte of the secret.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,10 +75,11 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Ends of beginnings; none is a whole form, not even one that leaves out its last bytes.
+/// The lengths of the beginnings; none is a whole encoded form of the value, not even one without its last
+/// bytes.
 const ENDS: [usize; 3] = [1, 9, 26];
 
-/// Right and wrong guesses in turn, each wrong in its last byte alone.
+/// Right and wrong guesses in turn; a wrong one differs only in its last byte.
 fn make_guesses(value: &str) -> Vec<String> {
     let percent = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let mut guesses = Vec::new();
@@ -90,14 +91,15 @@ fn make_guesses(value: &str) -> Vec<String> {
     guesses
 }
 
-/// A script that answers the path `/n` with what is made of the `n`th of these texts.
+/// A script that answers the path `/n` with the acts that `acts` makes of the `n`th text.
 fn texts_script(texts: Vec<String>, acts: fn(&str) -> Vec<PeerAct>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
         texts.get(path_number(asked)).map(|text| acts(text)).unwrap_or_default()
     })
 }
 
-/// The host that has the secret, which was asked once; the attacker's; a jar that may ask both.
+/// Starts the host that has the secret and calls it once, and the attacker's host; returns both with a jar
+/// that may call both.
 async fn two_hosts(
     arena: &Arena,
     script: Script,
@@ -115,7 +117,7 @@ async fn two_hosts(
     Ok((owner, second, jar))
 }
 
-/// Asks for each guess, with more to the request.
+/// Sends a request for each guess, with these additional fields.
 async fn ask_guesses(
     arena: &Arena,
     guesses: Vec<String>,
@@ -134,7 +136,8 @@ async fn ask_guesses(
     }
 }
 
-/// Nothing was refused for a secret: the receipt tells right from wrong as little as the reply.
+/// Checks that no reply was withheld because of a secret, so that the receipt shows no difference between
+/// right and wrong guesses.
 fn no_denials(steps: &StepResults) -> Result<(), Escape> {
     match &*steps.call.result.receipt.denials {
         [] => Ok(()),
@@ -142,7 +145,7 @@ fn no_denials(steps: &StepResults) -> Result<(), Escape> {
     }
 }
 
-/// The replies came as they were sent.
+/// Checks that the replies arrived as they were sent.
 fn check_arrived(
     steps: &StepResults,
     count: usize,
@@ -158,7 +161,7 @@ fn check_arrived(
     no_denials(steps)
 }
 
-/// The whole value, sent in the same way, is refused: it was looked for.
+/// Checks that the whole value, sent in the same way, is refused, which proves that the host looks for it.
 async fn whole_is_refused(arena: &Arena, acts: fn(&str) -> Vec<PeerAct>) -> Stopped {
     let steps = ask_guesses(arena, vec![arena.secret_value().to_owned()], acts, json!({})).await?;
     steps.all_refused(0, &["HttpRequestDenied"])
@@ -193,7 +196,7 @@ async fn by_chunks(arena: &Arena) -> Stopped {
     whole_is_refused(arena, acts).await
 }
 
-/// How far apart the last bytes of a slow reply are, and how many they are.
+/// The pause between the last bytes of a slow reply.
 const APART: Duration = Duration::from_millis(15);
 const LATE: u8 = 8;
 
@@ -214,7 +217,7 @@ async fn by_time(arena: &Arena) -> Stopped {
             request_step(&second.address().to_string(), &format!("/{n}"), json!({ "read": 1 }));
         let began = Instant::now();
         jar.run_steps(json!([first])).await?.step_value(0)?;
-        // The first of the late bytes is not waited for.
+        // The first of the late bytes is sent without a pause.
         if began.elapsed() < APART * u32::from(LATE - 1) {
             return Err(Escape::new(format!("guess {n} came before its reply was there")));
         }

@@ -1,4 +1,4 @@
-//! Places of a reply in which a search might overlook the secret.
+//! Attacks that hide the secret in parts of a reply that a search might overlook.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// Attack `secrets-echo-compressed`: the attacker has the value repeated in a compressed reply.
 async fn hide_by_compression(arena: &Arena) -> Stopped {
-    // A stored block, so that even a search of the compressed bytes would find it.
+    // The block is stored without compression, so that a search of the raw bytes would find the value.
     let value = arena.secret_value();
     let codings = ["gzip", "br", "deflate", "zstd", "identity, gzip", "GZIP", "x-unheard-of"];
     let mut replies: Vec<_> = codings
@@ -106,7 +106,7 @@ async fn hide_by_compression(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(replies), count, &["HttpResponseContentCoding"]).await
 }
 
-/// The words for a coding that cannot be searched, a part, and what is no HTTP.
+/// The error words for a coding that cannot be searched, for a partial reply, and for malformed HTTP.
 const CODINGS: &[&str] = &["HttpResponseContentCoding", "HttpRequestDenied", "HttpProtocolError"];
 
 /// Attack `secrets-echo-as-a-coding`: the attacker has the value repeated as the name of a coding, which the
@@ -147,7 +147,7 @@ async fn in_parts(arena: &Arena) -> Stopped {
     check_withheld(arena, raw_script(vec![part(one), part(two)]), 2, &["HttpRequestDenied"]).await
 }
 
-/// The reply comes, and holds nothing but `ok`.
+/// Checks that the reply arrives with the body `ok` only.
 async fn check_overlooked(arena: &Arena, head: &str, reply: &str) -> Stopped {
     let text = format!("{head}{reply}").replace("VALUE", arena.secret_value());
     let (peer, jar) = open_bound_jar(arena, raw_script(vec![text])).await?;

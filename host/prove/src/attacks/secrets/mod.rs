@@ -1,7 +1,7 @@
-//! Attacks on secrets: to read one, to have it repeated, to have it sent elsewhere.
+//! Attacks on secrets: to read one, to have it repeated, or to have it sent elsewhere.
 //!
-//! Whatever a call is told and whatever its receipt and the log hold is searched for the value
-//! by the arena; [`check_unseen`] looks for parts of it too.
+//! The arena searches every answer, receipt and log line for the value; [`check_unseen`] also searches for
+//! parts of it.
 
 mod bound;
 mod echo;
@@ -28,10 +28,10 @@ pub(super) const ATTACKS: [&[crate::Attack<crate::Arena>]; 6] = [
     others::ATTACKS,
 ];
 
-/// Letters of the value of which none may be seen in a row.
+/// The number of consecutive letters of the value that must not be seen anywhere.
 const PART: usize = 12;
 
-/// A peer to which the secret is bound, and a jar that may ask it.
+/// Starts a server to which the secret is bound, and opens a jar that may call it.
 async fn open_bound_jar(arena: &Arena, script: Script) -> Result<(LoopbackPeer, OpenJar), Escape> {
     let peer = arena.start_peer(script).await?;
     let builder = arena.jar_builder(&[PROBE]).no_mounts().with_host(&peer.grant_rule());
@@ -39,7 +39,7 @@ async fn open_bound_jar(arena: &Arena, script: Script) -> Result<(LoopbackPeer, 
     Ok((peer, jar))
 }
 
-/// The peer has the secret: it could repeat it.
+/// Checks that the server was sent the secret, so that it could repeat it.
 fn check_peer_knows(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
     let value = format!("authorization: Bearer {}\r\n", arena.secret_value());
     match peer.received_requests().last() {
@@ -48,7 +48,8 @@ fn check_peer_knows(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
     }
 }
 
-/// Neither what the caller was told nor the receipt holds a part of the value, in either case.
+/// Checks that neither the caller's answer nor the receipt contains a part of the value, in upper or lower
+/// case.
 fn check_unseen(arena: &Arena, call: &AttackCall) -> Result<(), Escape> {
     let receipt = serde_json::to_string(&call.result.receipt).map_err(anyhow::Error::from)?;
     for (place, text) in [("what it was told", &call.told), ("the receipt", &receipt)] {
@@ -61,8 +62,8 @@ fn check_unseen(arena: &Arena, call: &AttackCall) -> Result<(), Escape> {
     Ok(())
 }
 
-/// Asks each path once, of a peer that answers as scripted and was sent the secret; every
-/// reply is refused whole, head included, with one of these words and its parts are not seen.
+/// Sends one request for each path to a scripted server that was sent the secret. Checks that every reply is
+/// withheld as a whole, head included, with one of these words, and that no part of the value is seen.
 async fn check_withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
     let (peer, jar) = open_bound_jar(arena, script).await?;
     let at = peer.address().to_string();
@@ -82,7 +83,7 @@ async fn check_withheld(arena: &Arena, script: Script, paths: usize, words: &[&s
     Ok(crate::Verdict::with_words(told.join(", ")))
 }
 
-/// The number that a path is.
+/// The number in a path such as `/7`.
 fn path_number(asked: &crate::peer::PeerRequest) -> usize {
     let path = asked.head.split(' ').nth(1).unwrap_or_default();
     path.trim_start_matches('/').parse().unwrap_or_default()

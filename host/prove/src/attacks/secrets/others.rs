@@ -1,5 +1,5 @@
-//! The secret in the hands of a tool that may not use it: another tool of the agent, a tool of
-//! its child, and one that has the value from elsewhere.
+//! Attacks by a tool that may not use the secret: another tool of the agent, a tool of a subagent, and a tool
+//! that knows the value from elsewhere.
 
 use belljar_policy::{DenyCode, SecretName};
 use belljar_sandbox::SecretStore;
@@ -86,7 +86,7 @@ fn http_reply(headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\n{headers}content-length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// The value in gzip's form, in one block that is stored as it is.
+/// The value as a gzip file, in one block that is stored without compression.
 fn gzip_stored(value: &str) -> Vec<u8> {
     let length = u16::try_from(value.len()).unwrap_or_default();
     let mut text = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -99,7 +99,8 @@ fn gzip_stored(value: &str) -> Vec<u8> {
     reply
 }
 
-/// An agent that has the secret, and a tool of it, or of its child, that does not.
+/// Attack in which an agent has the secret, and a tool of the agent or of its subagent, which does not, gets
+/// a reply with it.
 async fn send_to_tool(arena: &Arena, reply: fn(&str) -> Vec<u8>, child: bool) -> Stopped {
     let text = reply(arena.secret_value());
     let peer = arena

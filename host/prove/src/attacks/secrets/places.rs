@@ -1,4 +1,4 @@
-//! Where a guest might find a secret that is at work, or leave one.
+//! Attacks that look for a secret where it is used, or that leave one for others.
 
 use belljar_policy::DenyCode;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ async fn guess_secret_names(arena: &Arena) -> Stopped {
         match steps.step_value(step) {
             Ok(Value::Bool(false)) => "false".clone_into(&mut told),
             Ok(other) => return Err(Escape::new(format!("`{name}`: {other}"))),
-            // A name that can be none is an error, which says as little.
+            // A name that no secret can have is an error, which tells just as little.
             Err(_) => {
                 steps.step_error(step)?;
             }
@@ -173,7 +173,7 @@ async fn in_a_file(arena: &Arena) -> Stopped {
     steps.all_refused(0, &["not-permitted", "no-entry", "access", "loop"])
 }
 
-/// A peer that repeats what it was sent.
+/// Starts a server that repeats each request, and a jar that may call it with the secret.
 async fn open_echo_peer(arena: &Arena) -> Result<(LoopbackPeer, OpenJar), Escape> {
     let script: Script = std::sync::Arc::new(|asked: &PeerRequest| {
         let length = asked.head.len();
@@ -204,7 +204,7 @@ async fn in_the_log(arena: &Arena) -> Stopped {
     Ok(Verdict::with_words(steps.step_error(0)?))
 }
 
-/// A call that ends in another way, with a request under way.
+/// Attack by a call that ends abnormally while a request with the secret is running.
 async fn ends_with(arena: &Arena, step: Value, ended: impl Fn(&AttackCall) -> Stopped) -> Stopped {
     let (count, mut asked) = tokio::sync::watch::channel(0_u32);
     let script: Script = std::sync::Arc::new(move |_| {
@@ -254,7 +254,7 @@ async fn in_a_refusal(arena: &Arena) -> Stopped {
 /// there.
 async fn left_in_memory(arena: &Arena) -> Stopped {
     let mut told = String::new();
-    // Each leaves something, and gives its place to the next.
+    // Each jar leaves something in its memory, and its slot is used by the next one.
     for _ in 0..6 {
         let jar = arena.jar_builder(&[guests::LEFT_IN_MEMORY]).no_mounts().open().await?;
         let call = jar.call_guest(guests::LEFT_IN_MEMORY).await;

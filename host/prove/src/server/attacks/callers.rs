@@ -1,4 +1,4 @@
-//! More of OpenAI's wires: what is another's, what is an image, and what is too much.
+//! More attacks on OpenAI's API: with others' responses, with images, and with floods.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::mcp::flood_unread;
 use super::{Row, escape_unless, expect_refused, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// The id of a response that nobody has.
+/// The id of a response that does not exist.
 const NOBODYS: &str = "resp_20200101T000000000Z-00000000";
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -68,7 +68,7 @@ fn response_request(body: &Value) -> CallerRequest {
     new_request("POST", "/v1/responses").with_json(body)
 }
 
-/// Begins a response as red, and has to be refused.
+/// Sends a request for a response as the tenant `red`, and checks that it is refused with `status`.
 async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) -> Stopped {
     let mut body = json!({ "model": "teller", "input": "tell" });
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -77,7 +77,7 @@ async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) 
     expect_refused(stage, "red-member", response_request(&body), status).await
 }
 
-/// On a server of its own: blue's response is one more of what blue has.
+/// Made on a server of its own, because blue's response changes what blue has.
 async fn continue_foreign_response(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     let body = json!({ "model": "teller", "input": "tell" });
@@ -142,7 +142,7 @@ fn image_input(url: &str) -> Value {
 /// Attack `server-openai-image-mislabelled`: the attacker sends a page with a script as an image, by its
 /// media type and by none.
 async fn send_mislabelled_image(stage: &ServerStage) -> Stopped {
-    // `<svg onload=alert(1)>`
+    // The base64 of `<svg onload=alert(1)>`.
     let page = "PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+";
     let mut told = None;
     for kind in ["image/png", "image/svg+xml", "text/html", ""] {
@@ -177,7 +177,7 @@ async fn send_heavy_image(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("too-large: {}", answer.body)))
 }
 
-/// On a server of its own: how much it grows is looked at.
+/// Made on a server of its own, because the growth of its memory is measured.
 async fn leave_unread(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     own.set_client_address(1);

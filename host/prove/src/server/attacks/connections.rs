@@ -1,5 +1,5 @@
-//! Using up the connections: the attacker opens many times what one address may have. As many as it
-//! may have are held, to the last one and no more, and the neighbour is answered beside them.
+//! Attacks that use up connections: the attacker opens many more than one address may have. Exactly as many
+//! as allowed stay open, and the neighbour is still answered.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::attack::{Escape, Stopped, Verdict};
 /// The connections that one address may have on the server of these attacks.
 const BOUND: usize = 24;
 
-/// How many the attacker opens.
+/// The number of connections that the attacker opens.
 const OPENED: usize = 200;
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -38,8 +38,8 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// A server with the bound, and its attacker, who has an address of its own where the system lets
-/// it have one.
+/// Starts a server with that limit, and returns it with the attacker's client, which has an address of its
+/// own if the system allows.
 async fn start_bounded(
     stage: &ServerStage,
     key: &str,
@@ -50,7 +50,7 @@ async fn start_bounded(
     Ok((own, caller))
 }
 
-/// The other tenant is answered, from another address.
+/// Checks that the other tenant is answered, from another address.
 async fn check_neighbour(own: &ServerStage) -> Result<(), Escape> {
     let blue = ServerClient { from: None, ..own.client_for("blue-member") };
     let answer = blue.send(&get_request("/v1/sessions")).await?;
@@ -73,8 +73,8 @@ async fn hold_half_heads(stage: &ServerStage) -> Stopped {
     hold_idle(stage, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-", "y: z\r\n\r\n").await
 }
 
-/// Connections that were sent `begun`: each one past the bound closes the oldest of them, so the
-/// youngest are there, and answer once they are sent `rest`.
+/// Opens connections that have sent `begun`. Each one beyond the limit closes the oldest of them, so the
+/// youngest must still be open and answer after they have sent `rest`.
 async fn hold_idle(stage: &ServerStage, begun: &str, rest: &str) -> Stopped {
     let (own, caller) = start_bounded(stage, "").await?;
     let mut wires = Vec::with_capacity(OPENED);
@@ -99,10 +99,10 @@ async fn hold_idle(stage: &ServerStage, begun: &str, rest: &str) -> Stopped {
     Ok(held_verdict(kept, &format!("{closed} closed")))
 }
 
-/// How many of these connections answer to the end of a request.
+/// The number of these connections that answer after they have sent the end of a request.
 async fn count_answering(wires: Vec<ClientConnection>, rest: &str) -> Result<usize, Escape> {
     let mut open = 0;
-    // Held to the end, so that none makes room for another.
+    // All are kept until the end, so that none makes room for another.
     let mut answered = Vec::with_capacity(wires.len());
     for mut wire in wires {
         wire.write(rest.as_bytes()).await?;
@@ -114,14 +114,14 @@ async fn count_answering(wires: Vec<ClientConnection>, rest: &str) -> Result<usi
     Ok(open)
 }
 
-/// A WebSocket is at work as long as it is open: it makes no room, and those past the bound are
-/// refused.
+/// Attack with WebSockets: they are busy while they are open, so none is closed to make room, and those
+/// beyond the limit are refused.
 async fn hold_websockets(stage: &ServerStage) -> Stopped {
     let (own, caller) = start_bounded(stage, "red-reader").await?;
     let (mut held, mut refused) = (Vec::new(), 0);
     for _ in 0..OPENED {
         let mut wire = caller.send_open(&upgrade_request()).await?;
-        // Of those past the bound some are closed without a word.
+        // Of the connections beyond the limit, some are closed without an answer.
         match wire.read_until("\r\n\r\n").await {
             Ok(text) if text.starts_with("HTTP/1.1 101") => held.push(wire),
             Ok(text) => {

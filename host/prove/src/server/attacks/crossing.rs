@@ -1,5 +1,5 @@
-//! Reaching for what is another tenant's: on every route and socket it is answered as what is not
-//! there.
+//! Attacks that try to reach another tenant's objects: on every route and socket such an object is answered
+//! like a missing one.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::super::stage::ServerStage;
 use super::{Row, escape_unless, read_audit, row};
 use crate::attack::{Attack, AttackKind, Stopped, Verdict};
 
-/// A session that nobody has; as long as one that somebody has.
+/// The id of a session that does not exist, with the length of a real one.
 const NOBODYS: &str = "20200101T000000000Z-00000000";
 
 macro_rules! cross {
@@ -110,7 +110,8 @@ fn session_path(id: &str, rest: &str) -> String {
     format!("/v1/sessions/{id}{rest}")
 }
 
-/// Asks for blue's and for nobody's: both answers have to be the same, but for the id.
+/// Sends the same request for a session of blue's and for a missing one. Checks that both answers are the
+/// same except for the id.
 async fn crosses(stage: &ServerStage, ask: fn(&str) -> CallerRequest) -> Stopped {
     let (client, blues) = (stage.client_for("red-admin"), stage.session_id("blue")?);
     let theirs = client.send(&ask(blues)).await?;

@@ -1,4 +1,4 @@
-//! Requests that are refused before anything is looked at: names, origins, forms and sizes.
+//! Attacks by requests that must be refused before their content is read: by host name, origin, form or size.
 
 use serde_json::json;
 
@@ -205,8 +205,8 @@ async fn two_lengths(stage: &ServerStage) -> Stopped {
     expect_raw_refused(stage, text, &[400]).await
 }
 
-/// Either the whole is refused, or the chunks are what counts and the connection is over: the
-/// second request must never be answered.
+/// Attack with two requests in one: the server must refuse the whole, or read the chunks and close the
+/// connection; the second request must never be answered.
 async fn smuggle_in_chunks(stage: &ServerStage) -> Stopped {
     let text = format!(
         "POST /v1/agents/validate HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\ncontent-type: application/json\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nDELETE /v1/sessions HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\nconnection: close\r\n\r\n",

@@ -1,4 +1,4 @@
-//! Keys: none, wrong ones, revoked ones, and those that are not enough.
+//! Attacks with missing, wrong and revoked keys, and with keys of too small a scope.
 
 use serde_json::json;
 
@@ -230,7 +230,7 @@ async fn guess_keys(stage: &ServerStage) -> Stopped {
         let answer = stage.with_key(Some(&key)).send(&get_request("/v1/sessions")).await?;
         escape_unless(answer.status != 200, || "a guessed key opens".to_owned())?;
     }
-    // By now not even a good one is looked at.
+    // Now even a valid key is refused without a check.
     expect_refused(stage, "red-admin", get_request("/v1/sessions"), 429).await
 }
 

@@ -1,4 +1,4 @@
-//! Looks at changes that are as hard to compare as an agent can make them.
+//! Attacks by changed files whose comparison is as expensive as possible.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::super::stage::ServerStage;
 use super::{Row, escape_unless, row};
 use crate::attack::{Stopped, Verdict};
 
-/// A message behind them is answered within: less than a look may take.
+/// The time within which a later message must be answered: less than one comparison may take.
 const SOON: Duration = Duration::from_secs(15);
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -36,7 +36,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Just below the size from which on lines are not compared.
+/// A text just below the size from which on lines are not compared.
 fn short_lines() -> String {
     let mut text = String::new();
     let mut at = 1_u64;
@@ -47,7 +47,8 @@ fn short_lines() -> String {
     text
 }
 
-/// A server with a session of red's that has turned such a file around, and that session's path.
+/// Starts a server with a session of red's in which an agent has reversed such a file; returns it with the
+/// session's path.
 async fn turn_file(stage: &ServerStage) -> anyhow::Result<(ServerStage, String)> {
     let own = stage.start_another().await?;
     let [_, workspace] = own.tenant_directories("red").await?;

@@ -1,4 +1,4 @@
-//! Clients of MCP that bring what is not theirs, or take nothing of what they ask for.
+//! Attacks by MCP clients that use others' states, sessions and tasks, or that read no answers.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use super::super::stage::ServerStage;
 use super::{Row, escape_unless, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// Requests of a client that reads no answer.
+/// The number of requests of a client that reads no answer.
 const UNREAD: usize = 10_000;
 
-/// Its connections.
+/// The number of connections of such a client.
 const CONNECTIONS: usize = 20;
 
-/// How long it goes on writing to one that takes nothing.
+/// The time for which such a client tries to write to a server that reads nothing.
 const GIVES_UP: Duration = Duration::from_secs(2);
 
-/// By how much a server may grow for it.
+/// The most bytes by which the server may grow during such a flood.
 const MAX_GROWTH: u64 = 128 << 20;
 
-/// The id of a session or a turn that nobody has.
+/// The id of a session or turn that does not exist.
 const NOBODYS_TURNS: &str = "20200101T000000000Z-00000000";
 
-/// A session of the protocol that nobody has.
+/// The id of an MCP session that does not exist.
 const NOBODYS: &str = "00000000-0000-4000-8000-000000000000";
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -101,7 +101,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// One message of the revision 2026-07-28, from a client that can do this.
+/// A message of the MCP revision 2026-07-28, from a client with the capabilities `can`.
 pub(super) fn newer_message(method: &str, mut params: Value, can: Value) -> CallerRequest {
     let named = ["name", "uri", "taskId"].into_iter().find_map(|key| params[key].as_str());
     let name = named.map(|name| format!("mcp-name: {name}"));
@@ -122,7 +122,7 @@ pub(super) fn newer_message(method: &str, mut params: Value, can: Value) -> Call
     }
 }
 
-/// One message of the revision 2025-11-25.
+/// A message of the MCP revision 2025-11-25.
 pub(super) fn older_message(verb: &str, session: Option<&str>, message: &Value) -> CallerRequest {
     let asked = new_request(verb, "/mcp")
         .with_line("accept: application/json, text/event-stream")
@@ -154,7 +154,7 @@ pub(super) fn read_params(path: &str) -> Value {
     json!({"name": "file_read", "arguments": {"path": path}})
 }
 
-/// The state that a client gets which is to ask about reading the note.
+/// Calls the tool that reads the note; returns the state that the client gets because a person has to decide.
 pub(super) async fn request_state(client: &ServerClient) -> Result<String> {
     let asked = send_message(
         client,
@@ -165,7 +165,7 @@ pub(super) async fn request_state(client: &ServerClient) -> Result<String> {
     state.with_context(|| format!("no state in {asked}"))
 }
 
-/// The call again, with this state and the word of a person.
+/// The same call again, with this state and a person's yes.
 pub(super) fn allowed_call(path: &str, state: &str) -> CallerRequest {
     let mut params = read_params(path);
     params["requestState"] = json!(state);
@@ -174,7 +174,7 @@ pub(super) fn allowed_call(path: &str, state: &str) -> CallerRequest {
     newer_message("tools/call", params, elicitation_capability())
 }
 
-/// The answer has to be an error, and nothing of the note.
+/// Checks that the answer is an error and contains nothing of the note.
 pub(super) fn check_refused(answer: &Value) -> Stopped {
     let text = answer.to_string();
     escape_unless(answer["error"].is_object() && !text.contains("own words"), || text.clone())?;
@@ -229,7 +229,7 @@ async fn forged_state(stage: &ServerStage) -> Stopped {
     Ok(last)
 }
 
-/// Begins a session of the protocol; gives its id.
+/// Begins an MCP session; returns its id.
 async fn begin_session(client: &ServerClient) -> Result<String> {
     let info = json!({"name": "prove", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
@@ -244,7 +244,8 @@ fn ping_message() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
 }
 
-/// The word to a client that goes on in a session, reads its stream, and ends it.
+/// Uses a session in three ways (a message, its stream, its end), and returns the error text, which must be
+/// that of a missing session.
 async fn not_there(client: &ServerClient, session: &str) -> Stopped {
     let mut told = String::new();
     for verb in ["POST", "GET", "DELETE"] {
@@ -306,7 +307,8 @@ async fn read_foreign_resources(stage: &ServerStage) -> Stopped {
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
-/// The other key's call gives more than an answer holds.
+/// Attack on an attachment of another key: that key's call returns more than an answer may contain, so the
+/// rest is a file.
 async fn files_of_another_key(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let [_, workspace] = stage.tenant_directories("red").await?;
@@ -327,7 +329,7 @@ async fn files_of_another_key(stage: &ServerStage) -> Stopped {
     let uri = link.and_then(|link| link["uri"].as_str());
     let uri = uri.with_context(|| format!("no link in {given}"))?;
     let of = || newer_message("resources/read", json!({ "uri": uri }), json!({}));
-    // It comes in pieces, of which the first is enough.
+    // The answer comes in pieces, and the first one is sufficient here.
     let own = member.send(&of()).await?;
     escape_unless(own.body.contains("\"contents\":[") && own.body.contains("0123456789"), || {
         format!("its own key is answered {}", own.status)
@@ -339,7 +341,7 @@ fn tasks_capability() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
-/// On a server of its own: blue's task changes what blue has.
+/// Made on a server of its own, because blue's task changes what blue has.
 async fn task_of_another(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     let (blue, red) = (own.client_for("blue-member"), own.client_for("red-admin"));
@@ -374,7 +376,7 @@ async fn task_of_another(stage: &ServerStage) -> Stopped {
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
-/// On a server of its own: how much it grows is looked at.
+/// Made on a server of its own, because the growth of its memory is measured.
 async fn leave_unread(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     own.set_client_address(1);
@@ -390,7 +392,8 @@ async fn leave_unread(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(told))
 }
 
-/// Sends ten thousand of these without reading, and says by how much the server grew while they stood.
+/// Sends [`UNREAD`] requests without reading answers; returns a text with the bytes by which the server grew
+/// meanwhile.
 pub(super) async fn flood_unread(
     own: &ServerStage,
     client: &ServerClient,
@@ -403,7 +406,7 @@ pub(super) async fn flood_unread(
         wires.push(client.connect().await?);
     }
     let writing = wires.iter_mut().map(|wire| {
-        // The rest stays with the client, as it should.
+        // What the server does not read stays with the client, as it should.
         tokio::time::timeout(GIVES_UP, wire.write(&requests))
     });
     let taken = futures::future::join_all(writing).await;

@@ -1,4 +1,4 @@
-//! The attacks on a server, by what they go for.
+//! The attacks on a server, by their target.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pub(super) fn list_attacks() -> impl Iterator<Item = &'static Row> {
     tables.into_iter().flatten()
 }
 
-/// Makes a row. `by` = what stops it.
+/// Makes a row. `$by` names what stops the attack.
 macro_rules! row {
     ($id:literal, $tries:literal, $by:literal, $told:literal, $run:expr) => {
         crate::attack::Attack {
@@ -68,7 +68,7 @@ macro_rules! row {
 }
 use row;
 
-/// The answer has to be this refusal.
+/// Checks that the answer is a refusal with this status; returns its text.
 fn check_refused(answer: ServerAnswer, status: u16) -> Stopped {
     if answer.status == status {
         return Ok(Verdict::with_words(answer.body));
@@ -76,7 +76,7 @@ fn check_refused(answer: ServerAnswer, status: u16) -> Stopped {
     Err(Escape::new(format!("answered {}: {}", answer.status, answer.body)))
 }
 
-/// Asks with one of the keys (`""` = without), and has to be refused.
+/// Sends a request with one of the stage's keys (`""` = without a key), and checks that it is refused.
 async fn expect_refused(
     stage: &ServerStage,
     caller: &str,
@@ -86,7 +86,8 @@ async fn expect_refused(
     check_refused(stage.client_for(caller).send(&ask).await?, status)
 }
 
-/// Bytes that no well-behaved client sends; has to be refused with one of these.
+/// Sends bytes that no well-behaved client sends, and checks that they are refused with one of these
+/// statuses.
 async fn expect_raw_refused(stage: &ServerStage, bytes: &str, statuses: &[u16]) -> Stopped {
     let host = stage.address().to_string();
     let key = stage.api_key("red-admin")?;
@@ -99,7 +100,7 @@ async fn expect_raw_refused(stage: &ServerStage, bytes: &str, statuses: &[u16]) 
     }
 }
 
-/// The lines of a tenant's audit log, the newest first.
+/// The lines of a tenant's audit log, newest first.
 async fn read_audit(stage: &ServerStage, admin: &str) -> Result<Vec<Value>> {
     let answer =
         stage.client_for(admin).send(&super::client::get_request("/v1/audit?limit=200")).await?;
@@ -107,7 +108,7 @@ async fn read_audit(stage: &ServerStage, admin: &str) -> Result<Vec<Value>> {
     Ok(value["entries"].as_array_mut().map(std::mem::take).unwrap_or_default())
 }
 
-/// An escape unless it holds.
+/// Returns an escape unless `holds` is true.
 fn escape_unless(holds: bool, why: impl FnOnce() -> String) -> Result<(), Escape> {
     if holds { Ok(()) } else { Err(Escape::new(why())) }
 }

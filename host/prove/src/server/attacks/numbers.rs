@@ -1,4 +1,4 @@
-//! Numbers and ids at their ends.
+//! Attacks with the smallest and largest numbers and ids.
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -74,7 +74,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// The same session still has its events, for whoever asks next.
+/// Checks that the events of the same session can still be read.
 async fn still_answers(stage: &ServerStage) -> Stopped {
     let path = format!("/v1/sessions/{}/events", stage.session_id("red")?);
     let mut wire = stage.client_for("red-reader").send_open(&get_request(&path)).await?;
@@ -154,8 +154,8 @@ fn id_number(id: &str) -> Option<u64> {
     u64::from_str_radix(id.rsplit('-').next()?, 16).ok()
 }
 
-/// Two turns one after the other, with nothing of blue's between: were ids counted, their numbers
-/// would lie close to each other each time.
+/// Attack that compares ids: two turns of red's one after the other, with none of blue's between. If ids were
+/// counted, their numbers would always be close to each other.
 async fn compare_id_gaps(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
     let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! The wires of OpenAI: what a caller brings to a turn besides words.
+//! Attacks on OpenAI's API: by what a caller sends with a turn besides text.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::super::stage::ServerStage;
 use super::{Row, escape_unless, expect_refused, row};
 use crate::attack::{Stopped, Verdict};
 
-/// A neighbour is answered within. It was a minute.
+/// The time within which the neighbour must be answered. Before the defence, it took a minute.
 const SOON: Duration = Duration::from_secs(15);
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -117,7 +117,7 @@ fn function_tool(name: &str, schema: Value) -> Value {
     json!({ "type": "function", "name": name, "parameters": schema })
 }
 
-/// Begins a response as red, and has to be refused.
+/// Sends a request for a response as the tenant `red`, and checks that it is refused with `status`.
 async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) -> Stopped {
     let mut body = json!({ "model": "teller", "input": "tell" });
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -200,7 +200,7 @@ async fn send_marking_schema(stage: &ServerStage) -> Stopped {
     expect_format_refused(stage, &schema).await
 }
 
-/// Requests a response in the form of a JSON Schema, which has to be refused.
+/// Requests a response in the form of a JSON Schema, and checks that the schema is refused.
 async fn expect_format_refused(stage: &ServerStage, schema: &Value) -> Stopped {
     let format = json!({ "type": "json_schema", "name": "x", "schema": schema });
     expect_response_refused(stage, json!({ "text": { "format": format } }), 400).await
@@ -218,7 +218,7 @@ async fn slow_answer(stage: &ServerStage) -> Stopped {
         .client_for("red-member")
         .send(&new_request("POST", "/v1/responses").with_json(&body))
         .await?;
-    // It changes nothing: what blue has is compared.
+    // This request changes nothing, because blue's data is compared after the attack.
     let blue = stage.client_for("blue-member").send(&get_request("/v1/sessions")).await?;
     escape_unless(blue.status == 200, || blue.body.clone())?;
     escape_unless(answer.body.contains("format_not_met"), || answer.body.clone())?;
@@ -238,7 +238,7 @@ async fn many_calls(stage: &ServerStage) -> Stopped {
     let red = stage.client_for("red-member");
     let floods = futures::future::join_all((0..3).map(|_| red.send(&ask)));
     let mut longest = Duration::ZERO;
-    // To their ends: a turn that runs on would change what red has under the next attack.
+    // All are read to the end, because a turn that runs on would change what red has during the next attack.
     let answers = tokio::select! {
         answers = floods => answers,
         stopped = watch_neighbour(stage, &mut longest) => return stopped,
@@ -250,13 +250,13 @@ async fn many_calls(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("blue is answered"))
 }
 
-/// Has blue ask ten times a second until it is refused, and notes the longest time to an answer.
+/// Sends a request as blue ten times a second until one is refused; records the longest time to an answer.
 async fn watch_neighbour(stage: &ServerStage, longest: &mut Duration) -> Stopped {
     let mut every = tokio::time::interval(Duration::from_millis(100));
     loop {
         every.tick().await;
         let begun = Instant::now();
-        // It changes nothing: what blue has is compared.
+        // This request changes nothing, because blue's data is compared after the attack.
         let blue = stage.client_for("blue-member").send(&get_request("/v1/sessions")).await?;
         *longest = begun.elapsed().max(*longest);
         escape_unless(blue.status == 200, || blue.body.clone())?;

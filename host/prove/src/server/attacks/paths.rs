@@ -1,5 +1,5 @@
-//! Places of the host in answers. Every answer of every attack is looked through; these ask where
-//! the host has most to tell.
+//! Attacks that look for paths of the host in answers. Every answer of every attack is searched; these
+//! requests are those whose answers might contain most paths.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -83,14 +83,13 @@ async fn every_route(stage: &ServerStage) -> Stopped {
             .replace("{attachment}", "x")
             .replace("{question}", "1");
         for verb in verbs.as_object().into_iter().flat_map(|verbs| verbs.keys()) {
-            // A body of no route's form is refused; what it would change stays. Streams end by
-            // themselves.
+            // A body that no route accepts is refused, so nothing changes. Streams end by themselves.
             let target = match path.as_str() {
                 "/v1/grants" => format!("{target}?agent=lost"),
                 path if path.ends_with("/events") => format!("{target}?follow=false"),
                 _ => target.clone(),
             };
-            // Two take no form that could be refused: they do what they are for.
+            // Deletions, a logout and a resume have no body that could be refused, so they take effect.
             let is_done = verb == "delete" || path == "/v1/logout" || path.ends_with("/resume");
             let ask = match verb.as_str() {
                 "get" => get_request(&target),
@@ -107,7 +106,7 @@ async fn every_route(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("{routes} routes name none")))
 }
 
-/// Asks again where there was no answer in time: the tools are compiled when they are first listed.
+/// Repeats a request that got no answer in time, because tools are compiled when they are first listed.
 async fn send_patiently(
     caller: &ServerClient,
     ask: &CallerRequest,
@@ -150,7 +149,7 @@ async fn on_socket(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words("run_started is in /workspace"))
 }
 
-/// A turn that cannot be: its answer, and what is stored of it.
+/// Runs a turn that must fail; returns its answer, and checks what was stored of it.
 async fn run_failing_turn(stage: &ServerStage, agent: &str) -> Stopped {
     stage.red_may_change();
     let answer: ServerAnswer = stage.send_chat("red-member", agent, "go").await?;

@@ -1,4 +1,4 @@
-//! A tenant that is removed and made again, and a server that is started again.
+//! Attacks with a tenant that was removed and made again, and with a server that was restarted.
 
 use anyhow::Result;
 use serde_json::json;
@@ -60,8 +60,8 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// A tenant that was furnished and used, and is removed and made again: the session of the first,
-/// its key, and a caller of the second.
+/// A tenant that was used, removed and made again: a session of the first one, a client with its key, and a
+/// client of the second one.
 struct RemadeTenant {
     session: String,
     old: ServerClient,

@@ -1,5 +1,4 @@
-//! Using up what the server has: memory, requests, turns. The neighbour has to be answered all the
-//! while.
+//! Attacks that use up a server's memory, requests or turns. The neighbour must be answered all the while.
 
 use serde_json::json;
 
@@ -8,8 +7,8 @@ use super::super::stage::ServerStage;
 use super::{Row, escape_unless, row};
 use crate::attack::{Escape, Stopped, Verdict};
 
-/// By how much the server may be larger after an attack that wants its memory: what requests of
-/// one caller may hold, and what an allocator keeps.
+/// The most bytes by which the server may be larger after such an attack: what requests of one caller may
+/// hold, and what the allocator keeps.
 const GROWTH: u64 = 192 << 20;
 
 pub(super) const ATTACKS: &[Row] = &[
@@ -43,7 +42,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Holds connections that were sent this, and looks at the server's size.
+/// Opens connections that have sent this request, keeps them open, and checks the server's growth.
 async fn hold_connections(stage: &ServerStage, number: usize, ask: &CallerRequest) -> Stopped {
     let (caller, before) =
         (stage.client_for("red-member"), stage.resident_bytes().unwrap_or_default());
@@ -70,7 +69,7 @@ async fn hold_bodies(stage: &ServerStage) -> Stopped {
 /// Attack `server-readers-slow`: the attacker asks 40 times for all that was said, and reads nothing.
 async fn hold_readers(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    // Something to read: as long as a message may be.
+    // The attacker first stores a message of the largest size, so that there is much to read.
     let body = json!({ "agent": "teller", "text": "a".repeat(2 << 20) });
     let answer = stage
         .client_for("red-member")
@@ -92,7 +91,7 @@ async fn hold_readers(stage: &ServerStage) -> Stopped {
 async fn flood_requests(stage: &ServerStage) -> Stopped {
     let own = stage.another_with("requests_per_second = 20").await?;
     let caller = own.client_for("red-reader");
-    // On one connection, many at a time: faster than one after the other could be.
+    // Many requests are sent at once on one connection, which is faster than one after the other.
     let ask = get_request("/v1/running");
     let mut wire = caller.connect().await?;
     wire.write(&ask.to_bytes(&caller).repeat(500)).await?;
@@ -117,7 +116,7 @@ async fn flood_turns(stage: &ServerStage) -> Stopped {
     for _ in 0..8 {
         wires.push(caller.send_open(&ask).await?);
     }
-    // Two run, two wait, and the others are told at once, whichever they are.
+    // Two turns run, two wait, and the others must be refused at once, in any order.
     let mut refused = Vec::new();
     for wire in &mut wires {
         refused.push(Box::pin(wire.read_until("too-many")));

@@ -1,4 +1,4 @@
-//! Subjects of one issuer in one tenant: what one does with another's, and what many take from others.
+//! Attacks by several subjects of one issuer in one tenant: with each other's states, and by their number.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Subjects that come.
+/// The number of subjects.
 const SUBJECTS: usize = 300;
 
 fn team_token(scene: &IssuerScene, subject: &str) -> String {

@@ -1,4 +1,4 @@
-//! Tokens of an issuer that the operator trusts: forged, made for others, and made too much of.
+//! Attacks with tokens of an issuer that the operator trusts: forged tokens, tokens for others, and floods.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,16 +60,16 @@ pub(super) const ATTACKS: &[Row] = &[
 
 const AUDIENCE: &str = "https://jar.test/mcp";
 
-/// Longest request that the issuer reads.
+/// The most bytes of a request that the fake issuer reads.
 const MAX_REQUEST: usize = 8 << 10;
 
-/// An issuer on this machine, and a server that trusts it for one subject.
+/// A fake issuer on this machine, and a server that trusts it for one subject.
 pub(super) struct IssuerScene {
     own: ServerStage,
     url: String,
     key: Ed25519KeyPair,
     stranger: Ed25519KeyPair,
-    /// How often its keys were asked for.
+    /// How often the issuer's keys were requested.
     asked: Arc<AtomicUsize>,
     answering: JoinHandle<()>,
 }
@@ -89,6 +89,8 @@ fn encode_part(value: &Value) -> String {
 }
 
 impl IssuerScene {
+    /// Starts the issuer, and a server whose settings admit its subject `rita` and its team `red` to the
+    /// tenant `red`.
     pub(super) async fn new(stage: &ServerStage) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -124,12 +126,12 @@ impl IssuerScene {
         self.sign_token(&self.key, &json!({"alg": "EdDSA", "kid": "one", "typ": "at+jwt"}), claims)
     }
 
-    /// Whoever brings this token.
+    /// A client that sends this token.
     pub(super) fn client_with_token(&self, token: &str) -> ServerClient {
         self.own.with_key(Some(token))
     }
 
-    /// A neighbour with a key.
+    /// A client of the other tenant, with a key.
     pub(super) fn neighbour_client(&self) -> ServerClient {
         self.own.client_for("blue-member")
     }
@@ -138,7 +140,7 @@ impl IssuerScene {
         self.client_with_token(token).send(&get_request(path)).await
     }
 
-    /// Each of them opens nothing.
+    /// Checks that each of these tokens is refused; returns the last answer.
     async fn none_opens(&self, tokens: &[String]) -> Result<String, Escape> {
         let mut told = String::new();
         for token in tokens {
@@ -149,7 +151,7 @@ impl IssuerScene {
         Ok(told)
     }
 
-    /// A token of the issuer's own is answered, and the neighbour with a key.
+    /// Checks that a valid token and the neighbour's key are still accepted, and ends the server.
     pub(super) async fn close_checked(self) -> Result<(), Escape> {
         let good = self
             .send_with_token(&self.issue_token(&self.subject_claims("rita")), "/v1/sessions")
@@ -163,14 +165,15 @@ impl IssuerScene {
     }
 }
 
-/// Answers as the issuer until it is dropped.
+/// Answers requests as the issuer until the task is dropped.
 async fn answer_as_issuer(listener: TcpListener, documents: [String; 2], asked: Arc<AtomicUsize>) {
     while let Ok((stream, _)) = listener.accept().await {
-        // Whoever goes away has asked for nothing.
+        // An error means that a client has disconnected, which does not matter here.
         let _ = serve_document(stream, &documents, &asked).await;
     }
 }
 
+/// Reads one request, and answers with the issuer's metadata or its keys.
 async fn serve_document(
     mut stream: TcpStream,
     documents: &[String; 2],
@@ -281,7 +284,7 @@ async fn widen_claims(stage: &ServerStage) -> Stopped {
 async fn flood_key_lookups(stage: &ServerStage) -> Stopped {
     let scene = IssuerScene::new(stage).await?;
     let claims = scene.subject_claims("rita");
-    // An address that tries many waits, so it is asked for fewer than that.
+    // An address with too many invalid tokens has to wait, so this attack sends fewer.
     for number in 0..40 {
         let head = json!({"alg": "EdDSA", "kid": format!("made-up-{number}")});
         let token = scene.sign_token(&scene.stranger, &head, &claims);

@@ -1,4 +1,4 @@
-//! A tool of an agent that reaches for the server it runs in, and for files of others.
+//! Attacks by an agent's tool on the server that runs it, and on others' files.
 
 use super::super::client::get_request;
 use super::super::stage::ServerStage;
@@ -22,7 +22,8 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Runs an agent, and gives what its tools returned. Each has to be an error.
+/// Runs an agent, and checks that each of its tool results is an error; returns them. `secrets` are texts
+/// that no result may contain.
 async fn all_fail(stage: &ServerStage, agent: &str, secrets: &[&str]) -> Stopped {
     stage.red_may_change();
     let answer = stage.send_chat("red-member", agent, "go").await?;

@@ -1,4 +1,4 @@
-//! Turns, questions and streams: of others, and after a key was revoked.
+//! Attacks on turns, questions and streams: those of others, and after a key was revoked.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ pub(super) const ATTACKS: &[Row] = &[
     ),
 ];
 
-/// Begins a turn that waits, and gives its session and the stream that keeps it in view.
+/// Begins a turn that waits for a person; returns its session, and the open stream of its events.
 async fn begin_turn(
     caller: &ServerClient,
     agent: &str,
@@ -88,7 +88,7 @@ async fn begin_turn(
     Ok((session, wire))
 }
 
-/// Ends a turn, and removes its session.
+/// Cancels a turn, and deletes its session.
 async fn end_turn(caller: &ServerClient, session: &str, mut wire: ClientConnection) -> Result<()> {
     caller
         .send(&new_request("POST", &format!("/v1/sessions/{session}/cancel")).with_json(&json!({})))
@@ -97,8 +97,8 @@ async fn end_turn(caller: &ServerClient, session: &str, mut wire: ClientConnecti
     Ok(())
 }
 
-/// Blue's member begins a turn; red's admin does something to its session; the turn has to be as it
-/// was. What blue did itself is taken back by the stage of its own.
+/// Begins a turn as blue's member, has red's admin send a request about its session, and checks that the turn
+/// is unchanged. Runs on a server of its own, because blue's turn changes what blue has.
 async fn disturb_blue_turn(
     stage: &ServerStage,
     agent: &str,
@@ -140,7 +140,7 @@ async fn answer_blues(stage: &ServerStage) -> Stopped {
     disturb_blue_turn(stage, "asker", "permission_asked", way).await
 }
 
-/// The number of the open question of a session.
+/// The number of a session's open question.
 async fn open_question(caller: &ServerClient, session: &str) -> Result<u64> {
     let open = caller
         .send(&get_request(&format!("/v1/sessions/{session}/questions")))

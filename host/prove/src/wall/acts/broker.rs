@@ -1,4 +1,4 @@
-//! Requests to the broker that its process would never make.
+//! Attacks by requests to the broker that its own process would never send.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,10 +10,10 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketTy
 use super::{BROKER, ControlProof, WallAct, new_act};
 use crate::wall::raw::{Done, RawArgument, borrow_descriptor, call_kernel};
 
-/// Descriptors that are looked at for the broker's.
+/// The descriptor numbers among which the broker's socket is searched for.
 const DESCRIPTORS: std::ops::Range<i32> = 3..256;
 
-/// A file without a name, with this in it.
+/// An anonymous file with these bytes.
 fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     let number = call_kernel(libc::SYS_memfd_create, [RawArgument::from_text("forged"), 0.into()])?;
     let number = i32::try_from(number).map_err(io::Error::other)?;
@@ -23,7 +23,8 @@ fn memory_file(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Sends a request with these files; whatever is answered but a refusal is what was asked for.
+/// Sends a request with these files to the broker. Any answer except a refusal counts as success of the
+/// attack.
 fn ask_broker(text: &str, files: &[OwnedFd]) -> Done {
     let is_brokers = |number: &i32| {
         socket_type(borrow_descriptor(*number)).is_ok_and(|kind| kind == SocketType::SEQPACKET)
@@ -53,7 +54,7 @@ fn ask_with_files(count: usize, text: &str) -> Done {
     ask_broker(text, &files)
 }
 
-/// A request that the broker executes: the smallest component is compiled.
+/// The control: a request that the broker does execute, which compiles the smallest component.
 const ANSWERS: ControlProof = ControlProof::Beside(|_| {
     let smallest = b"\0asm\x0d\0\x01\0";
     ask_broker(r#"{"make":"code"}"#, &[memory_file(smallest)?, memory_file(b"")?])

@@ -1,4 +1,4 @@
-//! Files: by their paths, by handles, by what is told of them.
+//! Attacks on files: by their paths, by file handles, and by notifications.
 
 use super::{
     ARGUMENTS, CALLS, ENDS, INTRUDERS, KEPT, PATHS, TLS_KEYS, WORKS, WallAct, control_may, new_act,
@@ -47,7 +47,7 @@ const SECRET: &str = "outside/secret.txt";
 const TENANT: &str = "home/sessions/tenants/red/home";
 const WORK: &str = "home/sessions/workspaces/red";
 
-/// Reading and writing by paths; modes, owners, attributes; handles and watches.
+/// The attacks: reading and writing by paths; modes, owners and attributes; handles and notifications.
 pub(super) const ACTS: &[WallAct] = &[
     new_act("wall-files-read", PATHS, WORKS, |t| open_target(t, SECRET, libc::O_RDONLY)),
     new_act("wall-files-read-openat2", PATHS, WORKS, |t| {
@@ -120,7 +120,7 @@ pub(super) const ACTS: &[WallAct] = &[
         by_path(libc::SYS_fchmodat2, SECRET, t, [0o777.into()])
     }),
     new_act("wall-files-owner", CALLS, WORKS, |t| {
-        // To whom it belongs already, as anybody may.
+        // The owner does not change, which everybody may do with an own file.
         by_path(libc::SYS_fchownat, SECRET, t, [(-1).into(), (-1).into(), 0.into()])
     }),
     new_act("wall-files-attribute", CALLS, control_may("not every file system has it"), |t| {
@@ -235,7 +235,7 @@ pub(super) const ACTS: &[WallAct] = &[
         call_kernel(libc::SYS_openat, [HERE.into(), path, libc::O_WRONLY.into(), 0.into()])
     }),
     new_act("wall-files-handle", CALLS, control_may("not every file system has it"), |t| {
-        // It begins with the room that it has.
+        // The buffer begins with its size.
         let handle = RawArgument::Bytes([128_u32.to_le_bytes().to_vec(), vec![0; 256]].concat());
         by_path(
             libc::SYS_name_to_handle_at,

@@ -1,4 +1,5 @@
-//! The kernel itself: mounts, modules, counters, rings, clocks, the terminal, other numbers.
+//! Attacks on the kernel: mounts, modules, counters, io_uring, clocks, the terminal, and other system call
+//! numbers.
 
 use super::{
     ARGUMENTS, CALLS, ENDS, INTRUDERS, WORKS, WallAct, control_harms, control_may, new_act,
@@ -18,7 +19,7 @@ fn call_typed(number: i64, request: i64) -> Done {
     call_kernel(number, [0.into(), request.into(), RawArgument::from_text("x")])
 }
 
-/// Where every processor has them.
+/// The attacks that exist on every processor.
 pub(super) const ACTS: &[WallAct] = &[
     new_act("wall-mount-add", INTRUDERS, ENDS, |t| {
         let (at, kind) = (
@@ -109,7 +110,7 @@ pub(super) const ACTS: &[WallAct] = &[
         call_kernel(libc::SYS_setresuid, [0.into(), 0.into(), 0.into()])
     }),
     new_act("wall-kernel-capabilities", CALLS, WORKS, |_| {
-        // None, of this process.
+        // An empty set of capabilities, for this process.
         let version = 0x2008_0522_u64.to_le_bytes().to_vec();
         call_kernel(libc::SYS_capset, [RawArgument::Bytes(version), RawArgument::with_room(24)])
     }),
@@ -139,7 +140,7 @@ pub(super) const ACTS: &[WallAct] = &[
     }),
 ];
 
-/// Where this processor has them: the interface of x32 is the same calls under other numbers.
+/// The attacks that exist only on this processor; the x32 interface has the same calls under other numbers.
 #[cfg(target_arch = "x86_64")]
 pub(super) const ACTS_HERE: &[WallAct] = &[
     new_act("wall-kernel-ports", INTRUDERS, ENDS, |_| call_kernel(libc::SYS_iopl, [3.into()])),

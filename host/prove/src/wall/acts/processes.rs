@@ -1,4 +1,4 @@
-//! Other processes: their signals, memory, limits, processors; new ones.
+//! Attacks on other processes: their signals, memory, limits and processors; and starting new processes.
 
 use super::{
     ARGUMENTS, CALLS, ENDS, INTRUDERS, WORKS, WallAct, control_harms, control_may, new_act,
@@ -19,8 +19,7 @@ fn call_on_victim<const N: usize>(
 /// The signal that ends a process.
 const KILL: i32 = libc::SIGKILL;
 
-/// The kernel's information about a signal that a process queues: any other origin is refused
-/// anyway.
+/// The information about a signal that a process queues; the kernel refuses any other origin anyway.
 fn queued_signal() -> RawArgument {
     let (signal, origin) = (KILL, libc::SI_QUEUE);
     let mut told = [signal.to_le_bytes(), [0; 4], origin.to_le_bytes()].concat();
@@ -28,7 +27,7 @@ fn queued_signal() -> RawArgument {
     RawArgument::Bytes(told)
 }
 
-/// Makes a process; where there is no wall to stop it, that one ends at once.
+/// Makes a process. If no wall prevents that, the new process ends at once.
 fn make_process<const N: usize>(number: i64, arguments: [RawArgument; N]) -> Done {
     let made = call_kernel(number, arguments)?;
     if made == 0 {
@@ -37,7 +36,7 @@ fn make_process<const N: usize>(number: i64, arguments: [RawArgument; N]) -> Don
     Ok(made)
 }
 
-/// The clock of another process: its number turned over.
+/// The clock id of another process, which is made of its inverted process id.
 fn clock_of(process: i32) -> i64 {
     i64::from((!process) << 3 | 2)
 }

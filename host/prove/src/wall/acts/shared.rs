@@ -1,10 +1,10 @@
-//! Things that processes share by a number or a name: memory, semaphores, messages, keys.
+//! Attacks on objects that processes share by a number or a name: memory, semaphores, messages, keys.
 
 use super::{CALLS, ENDS, INTRUDERS, WORKS, WallAct, control_may, new_act};
 use crate::wall::raw::{Done, RawArgument, call_kernel};
 
-/// The result of making a thing for nobody, which is removed again where no wall stops it: it would
-/// outlive its maker.
+/// The result of making a shared object. If no wall prevented that, the object is removed again, because it
+/// would outlive its maker.
 fn remove_if_made(made: Done, remove: impl FnOnce(i64) -> Done) -> Done {
     let id = made?;
     remove(id)?;

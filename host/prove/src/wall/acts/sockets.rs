@@ -1,4 +1,4 @@
-//! Sockets: local ones, those that wait, those below any protocol.
+//! Attacks on sockets: local ones, listening ones, and raw ones.
 
 use super::{ARGUMENTS, CALLS, ControlProof, PATHS, PORTS, WORKS, WallAct, control_may, new_act};
 use crate::wall::raw::{Done, RawArgument, call_kernel};
@@ -8,7 +8,7 @@ fn open_socket(family: i32, kind: i32, protocol: i32) -> Done {
     call_kernel(libc::SYS_socket, [family.into(), kind.into(), protocol.into()])
 }
 
-/// A local address: of a path, or of a name that begins with a zero.
+/// A local address: a path, or an abstract name, which begins with a zero byte.
 fn local_address(name: &[u8]) -> (RawArgument, RawArgument) {
     let mut bytes = libc::AF_UNIX.to_le_bytes()[..2].to_vec();
     bytes.extend_from_slice(name);
@@ -31,7 +31,7 @@ fn connect_local(kind: i32, name: &[u8]) -> Done {
     call_kernel(libc::SYS_connect, [own.into(), address, length])
 }
 
-/// One end of a pair.
+/// One end of a pair of sockets.
 fn socket_pair(kind: i32) -> Done {
     let mut room = vec![0; 8];
     call_kernel(
@@ -116,7 +116,7 @@ pub(super) const ACTS: &[WallAct] = &[
     }),
     new_act("wall-socket-filter", ARGUMENTS, WORKS, |_| {
         let own = open_socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        // One instruction, which drops every packet, and how many there are of it and where.
+        // A filter of one instruction, which drops every packet, with the filter's length and address.
         let mut drop_all = vec![6_u8, 0, 0, 0, 0, 0, 0, 0];
         let at = drop_all.as_mut_ptr() as u64;
         let program = [1_u64.to_le_bytes(), at.to_le_bytes()].concat();

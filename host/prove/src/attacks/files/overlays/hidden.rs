@@ -1,4 +1,4 @@
-//! Removed files, and what descriptors still see.
+//! Attacks on overlays with removed files, and with descriptors of removed files.
 
 use super::{
     check_refused_after, check_step_value, held_place, open_step, open_unlimited, overlay_attack,

@@ -1,4 +1,5 @@
-//! Links in the lower directory, planted before and swapped in meanwhile, and other ways out.
+//! Attacks on overlays by links in the workspace, planted before or exchanged during the attack, and by other
+//! paths out.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -176,7 +177,7 @@ async fn while_copied(arena: &Arena) -> Stopped {
             return Err(Escape::new("a file outside was written"));
         }
     }
-    // Wherever the swapper has stopped: the link has its first name again.
+    // The exchange may have stopped at any point, so the link gets its first name again.
     let [d, link, aside] = ["d", "link", "aside"].map(|name| arena.workspace().join(name));
     if !link.is_symlink() {
         std::fs::rename(&link, &aside)?;
@@ -187,7 +188,7 @@ async fn while_copied(arena: &Arena) -> Stopped {
     steps.await?.all_refused(0, &["not-permitted"])
 }
 
-/// Exchanges `d` and `link` until it is stopped.
+/// Starts a thread that exchanges `d` and `link` again and again until it is stopped.
 fn spawn_swapper(
     root: impl AsRef<Path>,
     stop: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Overlays: what is written goes to a layer, and the workspace below is compared afterwards.
+//! Attacks on overlays: writes go to a layer, and afterwards the workspace below must be unchanged.
 
 pub(super) mod hidden;
 pub(super) mod links;
@@ -58,7 +58,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
 
 type Run = for<'a> fn(&'a Arena) -> BoxFuture<'a, Stopped>;
 
-/// An attack on an overlay. What lies below is compared afterwards, as of every sealed mount.
+/// Makes a row for an attack on an overlay. Afterwards the workspace below is compared with its state before.
 const fn overlay_attack(
     id: &'static str,
     tries: &'static str,
@@ -73,7 +73,8 @@ async fn open_unlimited(arena: &Arena) -> Result<OpenJar, Escape> {
     open_overlaid(arena, OverlayQuota::default()).await
 }
 
-/// One whose owner changes the workspace meanwhile; the attack compares itself.
+/// Opens a jar with an overlay whose workspace the owner changes during the attack, so that the attack itself
+/// compares it.
 async fn open_unsealed(arena: &Arena) -> Result<OpenJar, Escape> {
     arena
         .jar_builder(&[guests::PROBE])
@@ -109,12 +110,12 @@ fn repeat_step(times: u64, step: Value) -> Value {
     json!({ "do": "repeat", "times": times, "step": step })
 }
 
-/// A place seen from a descriptor that is held.
+/// A path relative to the descriptor that the probe holds under this number.
 fn held_place(number: usize, path: &str) -> Value {
     json!({ "held": number, "path": path })
 }
 
-/// The first steps went well, all others were refused with one of these words.
+/// Checks that the first `fine` steps succeeded, and that all others were refused with one of these words.
 fn check_refused_after(steps: &StepResults, fine: usize, words: &[&str]) -> Stopped {
     (0..fine).try_for_each(|step| steps.step_value(step).map(drop))?;
     steps.all_refused(fine, words)

@@ -1,4 +1,5 @@
-//! Hostile names, for example a layer's own, special names of other systems, and doubles.
+//! Attacks on overlays by names, for example those of the layer's own files, special names of other systems,
+//! and names that look equal.
 
 use super::{
     check_refused_after, check_step_value, hard_link, open_step, open_unlimited, overlay_attack,

@@ -201,7 +201,7 @@ async fn layer_in_the_home(arena: &Arena) -> Stopped {
     let home = arena.workspace().join("me/.belljar/sessions");
     let overlay = Overlay::open(arena.workspace(), home.join("mine"), OverlayQuota::default());
     let overlay = overlay.map_err(|error| Escape::new(error.to_string()))?;
-    // Its own index lies in the workspace; what is there besides is compared below.
+    // The layer's own index is in the workspace in this attack; the rest of the workspace is compared below.
     let jar = arena
         .jar_builder(&[crate::guests::PROBE])
         .with_shared_overlay(&overlay)

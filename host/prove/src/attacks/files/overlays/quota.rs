@@ -1,4 +1,4 @@
-//! The quota of an overlay: names, links, bytes without a name, and copies.
+//! Attacks on the quota of an overlay: names, links, bytes of removed files, and copies.
 
 use super::{
     check_refused_after, check_step_value, hard_link, open_overlaid, open_step, open_unlimited,
@@ -61,7 +61,7 @@ pub(in crate::attacks::files) const ATTACKS: &[Attack<Arena>] = &[
 
 const SMALL: OverlayQuota = OverlayQuota { bytes: 1 << 20, files: 40 };
 
-/// A repetition was stopped by the quota after at most this many times.
+/// Checks that the quota stopped a repeated step after at most `most` times.
 fn stopped_after(steps: &StepResults, step: usize, most: u64) -> Stopped {
     match steps.repeat_count(step)? {
         (done, Some(word)) if done <= most && word.contains("insufficient-space") => {

@@ -1,4 +1,4 @@
-//! Overlays that several have, and that are opened again.
+//! Attacks on overlays that several jars share, or that are opened again.
 
 use super::{
     check_refused_after, check_step_value, open_unlimited, overlay_attack, place_step, rename_step,
@@ -87,7 +87,7 @@ async fn moves_and_writes(arena: &Arena) -> Stopped {
     let (moved, wrote) = tokio::join!(one.run_steps(moves.into()), two.run_steps(writes.into()));
     let (moved, wrote) = (moved?, wrote?);
     (0..100).try_for_each(|step| moved.step_value(step).map(drop))?;
-    // What was written and not removed is there, and no more.
+    // Exactly the files that were written and not removed exist.
     let mut left = 0_usize;
     for n in 0..50 {
         match (wrote.step_value(2 * n).is_ok(), wrote.step_value(2 * n + 1).is_ok()) {
@@ -170,7 +170,7 @@ async fn torn_index(arena: &Arena) -> Stopped {
         .with_shared_overlay(&overlay)
         .open_unremembered()
         .await?;
-    // What follows a torn record is not taken for one, whatever the names in it say.
+    // Bytes after a torn record of the index are not read as records, whatever the names in them contain.
     let steps = json!([
         place_step("unlink", "gone"),
         write_step("belljar overlay 1\n\u{3}\u{1}gone"),
@@ -187,7 +187,7 @@ async fn torn_index(arena: &Arena) -> Stopped {
         files.push(entry?);
     }
     for end in (one + 80..whole.len()).step_by(7) {
-        // What is opened removes what nothing names; so each one has a copy.
+        // Opening an overlay removes files that its index does not name, so each attempt uses a copy.
         let dead = arena.path("dead");
         std::fs::create_dir_all(dead.join("files"))?;
         for file in &files {
