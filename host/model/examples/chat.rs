@@ -1,10 +1,10 @@
-//! Asks a model one question, gives it a tool, and answers the calls it makes.
+//! Asks a model one question, offers it a tool, and answers the calls that it makes.
 //!
 //! ```text
 //! cargo run -p belljar-model --example chat -- openai http://127.0.0.1:8080/v1 MODEL "which files are there?"
 //! ```
 //!
-//! The key, if the server wants one, comes from the variable `MODEL_KEY`.
+//! The key, if the server needs one, comes from the environment variable `MODEL_KEY`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -16,6 +16,8 @@ use belljar_model::{
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 #[tokio::main(flavor = "current_thread")]
+// Builds the model from the arguments, sends the question, and answers each call with the same list of files,
+// at most three times.
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [kind, base_url, name, question] = arguments.as_slice() else {

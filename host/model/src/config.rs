@@ -25,57 +25,56 @@ const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com/v1";
 /// The version of Anthropic's API in requests.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// How one model is reached.
+/// The configuration of one model: where it is and how requests are made.
 ///
-/// Not `ModelSetting` of `definition`, the `[models.NAME]` table as it stands in a file: `definition` knows no
-/// HTTP client, and this crate reads no settings.
+/// Differs from `ModelSetting` of the crate `definition`, which is the table `[models.NAME]` as written in a
+/// file: `definition` has no HTTP client, and this crate reads no settings.
 ///
 /// `Debug` shows neither keys nor header values.
 #[derive(Clone)]
 pub struct ModelConfig {
-    /// Which wire to speak.
+    /// The kind of API.
     pub provider: ModelProvider,
-    /// Base of the API, for example `http://127.0.0.1:8080/v1`. Absent: the provider's own. For `anthropic` a
-    /// missing `/v1` at its end is added.
+    /// The base URL of the API, for example `http://127.0.0.1:8080/v1`. Absent: the provider's own. For
+    /// `anthropic` a missing `/v1` at its end is added.
     pub base_url: Option<Url>,
-    /// The model's name at the provider, sent as it is; for `scripted` the path of a
-    /// transcript.
+    /// The model's name at the provider, sent unchanged; for `scripted` the path of a transcript.
     pub model: String,
     /// Where the key comes from. Absent: no key is sent.
     pub key: KeySource,
-    /// Most output tokens of one answer, unless a request says otherwise. Absent: the server
-    /// decides (`anthropic`: [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
+    /// The most output tokens of one answer, unless a request has its own number. Absent: the server decides
+    /// (`anthropic`: [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
     pub max_output_tokens: Option<u64>,
-    /// Tokens that a request and its answer may have together, as the provider states it.
-    /// Absent: not known, and nothing is made to fit. Nothing is sent of it.
+    /// The tokens that a request and its answer may have together, as the provider states. Absent: unknown,
+    /// and requests are not shortened to fit. Not sent to the server.
     pub context_tokens: Option<u64>,
-    /// Whether subagents of this model are kept small. Default false. Nothing is sent of it.
+    /// True if subagents of this model get small prompts. Default: false. Not sent to the server.
     pub small: bool,
-    /// Whether the model reads images. Absent: yes of Anthropic's and OpenAI's own API and of
-    /// `scripted`, no of every other server.
+    /// True if the model reads images. Absent: true for Anthropic's and OpenAI's own APIs and for `scripted`,
+    /// false for every other server.
     pub images: Option<bool>,
-    /// How much to think, unless a request says otherwise. Absent: the server decides.
+    /// The amount of reasoning, unless a request has its own. Absent: the server decides.
     pub effort: Option<Effort>,
-    /// Sampling temperature, 0 to 2, unless a request says otherwise. Absent: the server
-    /// decides.
+    /// The sampling temperature, 0 to 2, unless a request has its own. Absent: the server decides.
     pub temperature: Option<f64>,
-    /// More headers to send. They are treated as secrets: never shown.
+    /// Further headers of each request. They are treated as secrets and never shown.
     pub headers: BTreeMap<String, String>,
-    /// Allows a key or headers to go over plain http to another machine. Default false.
+    /// True if a key or headers may be sent over plain http to another machine. Default: false.
     pub allow_insecure: bool,
-    /// The field that carries the output limit on an `openai` wire. Absent:
-    /// `max_completion_tokens` for OpenAI's own API, else `max_tokens`.
+    /// The field of a request that contains the output limit, for `openai`. Absent: `max_completion_tokens`
+    /// for OpenAI's own API, otherwise `max_tokens`.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// Whether a stream is asked for its usage by `stream_options`, on an `openai` wire. Absent: yes,
-    /// until the server refuses that field by name.
+    /// True if a stream is requested with `stream_options`, so that it reports its usage, for `openai`.
+    /// Absent: true, until the server refuses that field by name.
     pub stream_options: Option<bool>,
-    /// More fields for the body of every request, known only to this server, for example
+    /// Further fields in the body of every request, known only to this server, for example
     /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields that the client
-    /// writes itself are errors. A request of a stranger's words has none of them.
+    /// writes itself are errors. A request with a stranger's text gets none of them.
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Fields of a request that have a separate setting or belong to the conversation.
+/// Fields of a request that [`ModelConfig::extra_body`] cannot set, because they have a setting of their own
+/// or belong to the conversation.
 const RESERVED_FIELDS: [&str; 12] = [
     "max_completion_tokens",
     "max_tokens",
@@ -91,11 +90,11 @@ const RESERVED_FIELDS: [&str; 12] = [
     "tools",
 ];
 
-/// A kind of model.
+/// The kind of API of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ModelProvider {
-    /// Chat completions: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
+    /// Chat completions, as offered by OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others.
     OpenAi,
     /// Anthropic's messages API.
     Anthropic,
@@ -146,7 +145,7 @@ pub enum ConfigError {
 }
 
 impl ModelConfig {
-    /// A model of `provider` called `model`, everything else absent.
+    /// A configuration with this provider and model, and every other field absent.
     #[must_use]
     pub fn new(provider: ModelProvider, model: impl Into<String>) -> Self {
         Self {
@@ -168,11 +167,10 @@ impl ModelConfig {
         }
     }
 
-    /// Makes the model. Reads the key, through `env` or from its file, and for `scripted` the transcript;
+    /// Builds the model: reads the key, through `env` or from its file, and for `scripted` the transcript;
     /// opens no connection. Remarks for the operator are added to `warnings`.
     ///
     /// # Errors
-    ///
     /// [`ConfigError`], which never contains a key.
     pub fn build_model(
         &self,
@@ -187,10 +185,9 @@ impl ModelConfig {
         }
     }
 
-    /// Makes a model that is reached over HTTP; as [`Self::build_model`] otherwise.
+    /// Builds a model that is reached over HTTP; otherwise like [`Self::build_model`].
     ///
     /// # Errors
-    ///
     /// [`ConfigError`], also for `scripted`, which is not reached over HTTP.
     pub fn build_wire(
         &self,

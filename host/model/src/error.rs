@@ -1,4 +1,4 @@
-//! Every way in which a call can go wrong.
+//! Every way in which a call of a model can fail.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub enum ModelError {
     Timeout {
         /// The phase that timed out.
         phase: TimeoutPhase,
-        /// How long.
+        /// The time limit of the phase.
         after: Duration,
     },
-    /// The provider asks to slow down (429).
+    /// The provider answered 429: too many requests.
     #[error("the provider limits the rate of requests: {message}")]
     RateLimited {
         /// The wait that the provider requested, if any.

@@ -1,7 +1,7 @@
-//! Images in the messages of a person.
+//! Images in a person's messages.
 //!
 //! An image is stored once, as a file of its session. A stored message has only the image's format, size and
-//! digest; the bytes are loaded when needed.
+//! digest; the bytes are loaded when a model needs them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::limits::MAX_IMAGE_BYTES;
 
-/// The formats that every provider with image support accepts.
+/// The image formats that every provider with image support accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum ImageFormat {
     #[serde(rename = "image/png")]
@@ -26,13 +26,13 @@ enum ImageFormat {
     Webp,
 }
 
-/// An image. The serialised form has no bytes, and equality ignores the bytes.
+/// An image. Its serialized form contains no bytes, and equality ignores the bytes.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Image {
     media_type: ImageFormat,
     size: usize,
     sha256: String,
-    /// Empty, or the bytes of that digest.
+    /// The bytes with that digest; empty if they are not loaded.
     #[serde(skip)]
     data: Bytes,
 }
@@ -58,7 +58,7 @@ pub enum ImageError {
 }
 
 impl ImageFormat {
-    /// INV-345: the format by the first bytes; a stated media type is ignored.
+    /// INV-345: the format according to the first bytes; a stated media type does not count.
     fn from_bytes(data: &[u8]) -> Option<Self> {
         match data {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -80,10 +80,9 @@ impl ImageFormat {
 }
 
 impl Image {
-    /// Makes an image of these bytes; `said` = the media type that came with the bytes, if any.
+    /// Makes an image of these bytes; `said` is the media type that came with the bytes, if there was one.
     ///
     /// # Errors
-    ///
     /// [`ImageError`]: too many bytes, an unknown format, or another format than stated.
     pub fn new(data: Bytes, said: Option<&str>) -> Result<Self, ImageError> {
         if data.len() > MAX_IMAGE_BYTES {
@@ -103,7 +102,7 @@ impl Image {
     ///
     /// As [`Image::new`], and when the text is not base64.
     pub fn from_base64(text: &str, said: Option<&str>) -> Result<Self, ImageError> {
-        // Before anything is decoded: three bytes in four letters.
+        // The size is checked before decoding: four letters of base64 stand for three bytes.
         if text.len() / 4 * 3 > MAX_IMAGE_BYTES + 3 {
             return Err(ImageError::TooLarge);
         }
@@ -111,39 +110,39 @@ impl Image {
         Self::new(Bytes::from(data), said)
     }
 
-    /// The media type.
+    /// The media type, for example `image/png`.
     #[must_use]
     pub fn media_type(&self) -> &'static str {
         self.media_type.media_type()
     }
 
-    /// The bytes, counted.
+    /// The number of bytes, also if they are not loaded.
     #[must_use]
     pub fn byte_count(&self) -> usize {
         self.size
     }
 
-    /// The name of the image's file in the store, made from the digest.
+    /// The name of the image's file in the store, which contains the digest.
     #[must_use]
     pub fn file_name(&self) -> String {
         let ending = self.media_type().rsplit('/').next().unwrap_or_default();
         format!("image-{}.{ending}", self.sha256)
     }
 
-    /// The bytes; empty if not loaded from the store.
+    /// The bytes; empty if they were not loaded from the store.
     #[must_use]
     pub fn data(&self) -> &Bytes {
         &self.data
     }
 
-    /// Restores the bytes from the store. Bytes with another digest are ignored.
+    /// Sets the bytes that were loaded from the store. Bytes with another digest are ignored.
     pub fn restore_bytes(&mut self, data: Bytes) {
         if hex_digest(&data) == self.sha256 {
             self.data = data;
         }
     }
 
-    /// The bytes in base64; `None` = not loaded from the store.
+    /// The bytes in base64; `None` if they were not loaded from the store.
     #[must_use]
     pub fn to_base64(&self) -> Option<String> {
         (!self.data.is_empty()).then(|| STANDARD.encode(&self.data))

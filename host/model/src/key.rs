@@ -1,4 +1,4 @@
-//! API keys: their sources, and a type that does not show its key.
+//! API keys of models: their sources, and a type that never shows its key.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::limits::MAX_KEY_BYTES;
 use crate::text::quote_text;
 
-/// The replacement for a key in a text.
+/// The text that replaces a key.
 pub(crate) const REDACTED: &str = "[key]";
 
-/// Bytes of the shortest key that texts are searched for. Eight, because a shorter key would be found by chance.
+/// The fewest bytes of a key for which texts are searched, because a shorter key would be found by chance.
 const MIN_BYTES: usize = 8;
 
-/// Bytes of the longest key that can count as a placeholder, if it has only words. 24, because keys of
-/// providers are longer, and have digits.
+/// The most bytes of a key that may be a placeholder if it consists of words. Providers' keys are longer, and
+/// contain digits.
 const MAX_WORDS: usize = 24;
 
 /// The source of a model's key: `{ env = "NAME" }`, `{ file = "/path" }`, or `"none"`.
@@ -34,10 +34,11 @@ pub enum KeySource {
     File(PathBuf),
 }
 
-/// The reason why there is no key.
+/// The reason why a model's key is missing or unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The name given for an environment variable cannot be one.
+    /// The configured name of an environment variable has an impossible form; it may be a key pasted by
+    /// mistake.
     #[error("`key.env` must be the name of an environment variable, not the key itself")]
     EnvName,
     /// The variable is not set, or empty.
@@ -64,7 +65,7 @@ pub enum KeyError {
     },
 }
 
-/// A key. `Debug` does not show the key, and its memory is overwritten on drop.
+/// A key. `Debug` does not show it, and its memory is overwritten on drop.
 pub(crate) struct ApiKey(SecretString);
 
 impl ApiKey {
@@ -72,7 +73,8 @@ impl ApiKey {
         Self(SecretString::from(key))
     }
 
-    /// The value of the header `name` that carries the key; `None` if no header can.
+    /// The value of the header `name` that contains the key; `None` if the key has letters that no header may
+    /// contain.
     pub(crate) fn header_value(&self, name: &HeaderName) -> Option<HeaderValue> {
         let key = self.0.expose_secret();
         let mut value = if *name == AUTHORIZATION {
@@ -84,8 +86,8 @@ impl ApiKey {
         Some(value)
     }
 
-    /// The text of an error or of a log line, with every occurrence of the key replaced. A text that was
-    /// cut may end in the beginning of the key, which goes too.
+    /// The text of an error or log line with every occurrence of the key replaced. If the text was cut and
+    /// ends in the beginning of the key, that ending is replaced too.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let key = self.0.expose_secret();
         if key.len() < MIN_BYTES {
@@ -105,8 +107,8 @@ impl ApiKey {
         whole
     }
 
-    /// INV-473: the key to search answers for; `None` = a placeholder, which is no secret and may be a word
-    /// of the answer.
+    /// INV-473: the key for which answers are searched; `None` for a placeholder, which is no secret and may
+    /// be a word of the answer.
     pub(crate) fn in_answers(&self) -> Option<&str> {
         Some(self.0.expose_secret()).filter(|key| why_no_secret(key).is_none())
     }
@@ -122,8 +124,8 @@ pub(crate) fn begun_key_len(text: &str, key: &str) -> usize {
     (1..=most).rev().find(begins).unwrap_or_default()
 }
 
-/// The reason why a key is not treated as a secret: too short, or a placeholder, for example
-/// `no-key-required`.
+/// The reason why a key is not treated as a secret: it is too short, or a placeholder such as
+/// `no-key-required`. `None` if it is a secret.
 fn why_no_secret(key: &str) -> Option<&'static str> {
     if key.len() < MIN_BYTES {
         return Some("has fewer than 8 bytes");
@@ -150,8 +152,8 @@ impl fmt::Debug for ApiKey {
 }
 
 impl KeySource {
-    /// A remark for the operator: the key is a placeholder, or too short for a secret, so answers are not
-    /// searched for it. `None` = no remark, or no key.
+    /// A remark for the operator: the key is a placeholder or too short for a secret, so answers are not
+    /// searched for it. `None` if there is no key, or nothing to remark.
     pub fn key_remark(&self, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let key = self.load_key(env, &mut Vec::new()).ok()??;
         let why = why_no_secret(key.0.expose_secret())?;
@@ -161,7 +163,7 @@ impl KeySource {
         ))
     }
 
-    /// Loads the key. Remarks for the operator are added to `warnings`.
+    /// Reads the key from its source. Remarks for the operator are added to `warnings`.
     pub(crate) fn load_key(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -176,8 +178,8 @@ impl KeySource {
 }
 
 fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<ApiKey, KeyError> {
-    // A key pasted in place of a name is not repeated: names are upper case by custom, keys
-    // hardly ever are.
+    // If the name may be a key pasted by mistake, the error does not repeat it. Names are upper case by
+    // custom, keys hardly ever.
     let is_name = name.len() <= 64
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()
@@ -194,7 +196,7 @@ fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<ApiKey, 
 fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<ApiKey, KeyError> {
     let io = |source| KeyError::File { path: path.to_owned(), source };
     let content = |reason| KeyError::FileContent { path: path.to_owned(), reason };
-    // Asked before opening, because opening a FIFO waits for its other end.
+    // Checked before opening, because opening a FIFO would wait for its writer.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(content("is not a regular file"));
     }

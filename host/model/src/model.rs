@@ -1,4 +1,4 @@
-//! The trait of models, and the context of a call.
+//! The trait of chat models, and the context of a call.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{ChatRequest, ModelError, ModelReply};
 /// calls at the same time.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Provider and model, for example `openai:gpt-x`; for people and for records.
+    /// The provider and the model's name, for example `openai:gpt-x`, for people and records.
     fn id(&self) -> &str;
 
     /// Returns whether the model accepts images. Default: no.
@@ -21,7 +21,7 @@ pub trait ChatModel: Send + Sync {
         false
     }
 
-    /// Sends `request` and waits for the whole answer; streamed parts go to `events`.
+    /// Sends `request` and waits for the whole answer; the parts are passed to `events` as they arrive.
     ///
     /// Ends at once with [`ModelError::Cancelled`] when `cx.cancel` is cancelled. Dropping the future closes
     /// the connection. After a [`StreamEvent::TextDelta`] a call is retried only if
@@ -34,27 +34,28 @@ pub trait ChatModel: Send + Sync {
     ) -> Result<ModelReply, ModelError>;
 }
 
-/// The caller, the time limits, and the means to cancel the call.
+/// The context of one call: who calls, the time limits, and a token that cancels the call.
 #[derive(Clone, Debug)]
 pub struct CallContext<'a> {
-    /// The agent's name. The scripted model and the recorder distinguish calls by this name, which is not
+    /// The calling agent's name. The scripted model and the recorder distinguish callers by it; it is not
     /// sent to a provider.
     pub agent: &'a str,
-    /// The number of earlier subagents of this name in the run.
+    /// How many subagents with this name the run had started before this one.
     pub spawn_index: u32,
-    /// The number of this call among the agent's calls, from 1.
+    /// The number of this call among the calls of this agent, from 1.
     pub step: u64,
-    /// How long to wait.
+    /// The time limits of the call.
     pub timeouts: ModelTimeouts,
-    /// True if the caller can withdraw shown text. An answer that breaks off is then requested again, and
-    /// text before [`StreamEvent::Retrying`] is void. Default: false.
+    /// True if the caller can withdraw text that it has shown. Then an answer that breaks off is requested
+    /// again, and text before [`StreamEvent::Retrying`] is void. Default: false.
     pub takes_back: bool,
-    /// Cancelled to end the call at once.
+    /// Cancelling this token ends the call at once.
     pub cancel: CancellationToken,
 }
 
 impl<'a> CallContext<'a> {
-    /// The context of a call of the first subagent named `agent`, with default timeouts and a new token.
+    /// The context for the first subagent named `agent`, with default time limits and a new cancellation
+    /// token.
     #[must_use]
     pub fn new(agent: &'a str) -> Self {
         Self {
@@ -68,16 +69,16 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// How long to wait for a model.
+/// The time limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelTimeouts {
-    /// The limit from sending one attempt's request to the first token of its answer. Default 120 s, because
-    /// a small machine needs that long for a long prompt.
+    /// The limit from sending a request to the first token of its answer. Default: 120 s, because a small
+    /// machine needs that long for a long prompt.
     pub first_token: Duration,
-    /// The limit between two later tokens. Default 60 s.
+    /// The limit between two tokens. Default: 60 s.
     pub between_tokens: Duration,
-    /// The limit of the whole call with all retries and waits. Default: no limit, because the agent loop has
-    /// a time limit of its own.
+    /// The limit of the whole call, including retries and waits. Default: none, because the agent loop has a
+    /// time limit of its own.
     pub total: Option<Duration>,
 }
 
@@ -94,24 +95,24 @@ impl Default for ModelTimeouts {
 /// An event during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The first token of an answer is about to follow. Sent at most once for each attempt.
+    /// The first token of an answer follows. Sent at most once for each attempt.
     Started,
     /// A piece of the answer's text.
     TextDelta(String),
-    /// A piece of the model's thinking; not part of [`ModelReply::text`].
+    /// A piece of the model's reasoning, which is not part of [`ModelReply::text`].
     ThinkingDelta(String),
-    /// The model has begun to write a tool call. The complete call is in the reply.
+    /// The model has begun a tool call. The complete call is in the reply.
     CallStarted {
         /// The tool's name, unchecked, for example `file_read`.
         name: String,
     },
-    /// An attempt failed and another follows. Everything sent of the answer before is void.
+    /// An attempt failed, and another follows. All parts of the answer that were sent before are void.
     Retrying {
-        /// Number of the attempt that will follow; the first retry is attempt 2.
+        /// The number of the attempt that will follow; the first retry has the number 2.
         attempt: u32,
         /// The wait before the attempt.
         after: Duration,
-        /// The reason why the last attempt failed; safe to show.
+        /// The reason why the last attempt failed, safe to show to a person.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Reasoning of a model beside an answer, in the form that its provider wants back.
+//! The reasoning that a model sends with an answer, in the form that its provider requires back.
 //!
 //! Some providers refuse a later request if their model's reasoning, or the signature of a call, is missing.
-//! Reasoning is opaque here: stored with the answer, sent back unchanged to the same model, and never sent to
-//! another model or shown to a person.
+//! Reasoning is stored with the answer and sent back unchanged to the same model. It is never interpreted,
+//! sent to another model, or shown to a person.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 /// The reasoning of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
-    /// Wire, name and host of the model, for example `openai:kimi-k2@api.moonshot.ai`.
+    /// The kind of API, the name and the host of the model, for example `openai:kimi-k2@api.moonshot.ai`.
     pub(crate) model: String,
-    /// Fields of a message on an OpenAI-compatible wire, for example `reasoning_content`.
+    /// Fields of the message, for OpenAI-compatible servers, for example `reasoning_content`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) fields: Map<String, Value>,
     /// Fields of the answer's calls, for example Gemini's `extra_content`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<CallFields>,
-    /// Blocks of a message on Anthropic's wire, or parts of a message's content on OpenAI's.
+    /// Blocks of the message for Anthropic's API, or parts of the message's content for OpenAI's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) blocks: Vec<PlacedBlock>,
 }
 
-/// Fields of one call.
+/// The reasoning fields of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallFields {
     /// The position of the call in its answer, from 0.
@@ -31,20 +31,20 @@ pub(crate) struct CallFields {
     pub(crate) fields: Map<String, Value>,
 }
 
-/// A block, and its position in the answer: the text and calls before the block.
+/// A block with its position in the answer: the amount of text and calls before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlacedBlock {
-    /// Bytes of the answer's text.
+    /// The bytes of the answer's text before the block.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) text: usize,
-    /// Calls of the answer.
+    /// The number of the answer's calls before the block.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) calls: usize,
     pub(crate) block: Map<String, Value>,
 }
 
 impl Reasoning {
-    /// The approximate bytes of text, which a provider counts when the reasoning is sent back.
+    /// The approximate bytes of text that a provider counts when the reasoning is sent back.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| map_bytes(&call.fields));
@@ -64,7 +64,8 @@ fn map_bytes(map: &Map<String, Value>) -> usize {
     map.iter().map(|(name, value)| name.len().saturating_add(value_bytes(value))).sum()
 }
 
-/// Bytes of a JSON value's texts. Recursion is safe, because the JSON parser bounds the depth.
+/// The bytes of all texts in a JSON value. The recursion is bounded, because the JSON parser bounds the
+/// depth.
 fn value_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,

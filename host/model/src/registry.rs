@@ -1,4 +1,4 @@
-//! The names that people write for models, mapped to the configured models.
+//! Finds the configured model for a name in an agent file, a command or a request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,34 +10,34 @@ use crate::roles::{ALIASES, ModelRole, RoleAlias, RoleTable};
 use crate::scripted::{Recording, RecordingModel};
 use crate::text::{list_names, quote_text};
 
-/// Looks up an environment variable.
+/// A function that returns the value of an environment variable.
 pub type Env = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The configured models. A model is made on first use, so an unused model needs no key.
+/// All configured models. A model is built when it is first used, so an unused model needs no key.
 pub struct ModelRegistry {
     configs: BTreeMap<String, ModelConfig>,
     roles: RoleTable,
     env: Box<Env>,
     made: Mutex<BTreeMap<String, Arc<dyn ChatModel>>>,
-    /// A model that answers every request, independent of the configuration.
+    /// The model that answers every request, if the registry was made by [`Self::from_single`].
     only: Option<Arc<dyn ChatModel>>,
-    /// The number of tokens that the model reads.
+    /// The tokens that a request to that model and its answer may have together, if known.
     only_reads: Option<u64>,
     recording: Option<Recording>,
 }
 
-/// A resolved model.
+/// The model that was found for a name.
 #[derive(Clone)]
 pub struct ResolvedModel {
     /// The model.
     pub model: Arc<dyn ChatModel>,
-    /// The model's name in the configuration; a child passes this name as its parent's model.
+    /// The model's name in the configuration. It is passed as `parent` when a subagent's model is resolved.
     pub name: String,
-    /// Tokens that a request and its answer may have together; `None` = not known.
+    /// The tokens that a request and its answer may have together; `None` if unknown.
     pub context_tokens: Option<u64>,
-    /// True if subagents of the model get the profile `small`.
+    /// True if subagents of the model get small prompts.
     pub small: bool,
-    /// Notes for the operator; for example, that another model replaced the requested one.
+    /// Notes for the operator, for example that another model replaced the requested one.
     pub notes: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ pub struct ResolvedModel {
 pub struct RoleAssignment<'a> {
     /// The role's name, for example `main`.
     pub role: &'static str,
-    /// The name of the configured model; `None` = the role has no model.
+    /// The name of the configured model; `None` if the role has no model.
     pub model: Option<&'a str>,
-    /// True if the role has no model of its own and the main model is used.
+    /// True if the role has no model of its own, so that the main model is used.
     pub by_main: bool,
 }
 
-/// The reason why there is no model for a name.
+/// The reason why no model was found for a name.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelResolveError {
     /// No model is configured at all.
@@ -64,7 +64,7 @@ pub enum ModelResolveError {
         /// The configured models.
         configured: String,
     },
-    /// Neither an alias, nor a configured model, nor the id of one.
+    /// The name is no alias, no configured model, and no id of a configured model.
     #[error(
         "model `{request}` is not configured; add it under `[models]`, or use a role (main, fast, strong) or one of {configured}"
     )]
@@ -86,7 +86,7 @@ pub enum ModelResolveError {
         /// The configured models.
         configured: String,
     },
-    /// A model has the reserved name of the parent's model.
+    /// A model is configured under a name that is reserved for the parent's model.
     #[error("a model cannot be called `{name}`: that word stands for the parent's model")]
     Reserved {
         /// The reserved name, for example `inherit`.
@@ -103,8 +103,8 @@ pub enum ModelResolveError {
 }
 
 impl ModelResolveError {
-    /// The failure in words for any caller: without hints for the operator, and without the names of files
-    /// and variables that hold keys.
+    /// The error in words for any caller: without hints for the operator, and without names of files and
+    /// variables that contain keys.
     #[must_use]
     pub fn public_message(&self) -> String {
         match self {
@@ -120,12 +120,11 @@ impl ModelResolveError {
 }
 
 impl ModelRegistry {
-    /// The models of a configuration. `env` returns the value of an environment variable.
+    /// Creates a registry of these models. `env` returns the value of an environment variable.
     ///
     /// # Errors
-    ///
-    /// [`ModelResolveError::RoleTarget`] when a role names a model that does not exist,
-    /// [`ModelResolveError::Reserved`] when a model is called `inherit`.
+    /// [`ModelResolveError::RoleTarget`] if a role names a model that does not exist,
+    /// [`ModelResolveError::Reserved`] if a model is called `inherit`.
     pub fn new(
         configs: BTreeMap<String, ModelConfig>,
         roles: RoleTable,
@@ -159,7 +158,7 @@ impl ModelRegistry {
         Ok(models)
     }
 
-    /// One model for every name, for example in a scripted run.
+    /// A registry in which every name stands for one model, for example in a scripted run.
     #[must_use]
     pub fn from_single(model: Arc<dyn ChatModel>) -> Self {
         Self {
@@ -173,14 +172,14 @@ impl ModelRegistry {
         }
     }
 
-    /// Sets the `context_tokens` of a [`ModelRegistry::from_single`] model. Default: unknown.
+    /// Sets the `context_tokens` of the model of [`ModelRegistry::from_single`]. Default: unknown.
     #[must_use]
     pub fn that_reads(mut self, context_tokens: u64) -> Self {
         self.only_reads = Some(context_tokens);
         self
     }
 
-    /// Records every call of these models.
+    /// Records every call of the models into `recording`.
     #[must_use]
     pub fn with_recording(mut self, recording: Recording) -> Self {
         self.only = self.only.map(|model| wrap_recorder(model, Some(&recording)));
@@ -188,20 +187,19 @@ impl ModelRegistry {
         self
     }
 
-    /// Returns whether there is no model at all.
+    /// Returns whether no model is configured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.configs.is_empty() && self.only.is_none()
     }
 
-    /// Resolves a name: of a configured model, an alias (see [`ALIASES`]), or a model's id at its provider
-    /// (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`), in this order. `parent` = the
-    /// [`ResolvedModel::name`] of the parent's model.
+    /// Finds the model for a name: a name in the configuration, an alias (see [`ALIASES`]), or a model's id
+    /// at its provider (for example `gpt-x`, `openai:gpt-x` or `openai/gpt-x`), in this order. `parent` is
+    /// the [`ResolvedModel::name`] of the parent agent's model.
     ///
     /// # Errors
-    ///
-    /// [`ModelResolveError`]. An unknown name is an error. A role without a model is no error: the main model
-    /// is used, with a note.
+    /// [`ModelResolveError`] for an unknown name. For a role without a model, the main model is used, with a
+    /// note.
     pub fn resolve_model(
         &self,
         request: &str,
@@ -226,6 +224,8 @@ impl ModelRegistry {
         Ok(ResolvedModel { model, name: name.to_owned(), context_tokens, small, notes })
     }
 
+    /// The configured name that `request` stands for: itself, the model of an alias's role, the parent's
+    /// model, or the model with this id.
     fn name_of(
         &self,
         request: &str,
@@ -260,7 +260,7 @@ impl ModelRegistry {
         }
     }
 
-    /// The names of the configured models, in their order.
+    /// The names of the configured models, sorted.
     pub fn model_names(&self) -> impl Iterator<Item = &str> {
         self.configs.keys().map(String::as_str)
     }
@@ -275,7 +275,8 @@ impl ModelRegistry {
         })
     }
 
-    /// The model set for a role, or named like the role.
+    /// The configured model for a role: the one that `[roles]` names, or else the one that is named like the
+    /// role.
     fn chosen_model(&self, role: ModelRole) -> Option<&str> {
         let name = self.roles.get(role).unwrap_or(role.name());
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
@@ -285,7 +286,7 @@ impl ModelRegistry {
         if let Some(name) = self.chosen_model(ModelRole::Main) {
             return Ok(name);
         }
-        // A scripted model is never chosen by itself.
+        // A scripted model is never chosen automatically.
         let mut real =
             self.configs.iter().filter(|(_, config)| config.provider != ModelProvider::Scripted);
         match (real.next(), real.next()) {
@@ -308,8 +309,8 @@ impl ModelRegistry {
         found.map(|(name, _)| name.as_str())
     }
 
-    /// A remark for the operator on the key of a configured model, for example about a placeholder. The key
-    /// is read anew, and not shown.
+    /// A remark for the operator about the key of a configured model, for example that it is a placeholder.
+    /// The key is read again, and never shown.
     pub fn key_remark(&self, name: &str) -> Option<String> {
         let config = self.configs.get(name)?;
         config
@@ -318,6 +319,7 @@ impl ModelRegistry {
             .map(|remark| format!("model `{}`: {remark}", quote_text(name)))
     }
 
+    /// Returns the model with this configured name, and builds it on first use.
     fn get_or_make(
         &self,
         name: &str,
@@ -399,7 +401,7 @@ mod tests {
         KeySource::Env(name.to_owned())
     }
 
-    /// `local`, which is the main model, and `big`, which is the strong one.
+    /// Two models: `local`, which is the main model, and `big`, which is the strong one.
     fn two() -> ModelRegistry {
         let mut local = open_ai("gpt-x", KeySource::None);
         local.base_url = Some("http://127.0.0.1:1/v1".parse().unwrap());
@@ -445,7 +447,7 @@ mod tests {
             ModelResolveError::Reserved { name: text() },
         ];
         for error in all {
-            // A new kind has to be looked at here too.
+            // A new kind of error makes this match incomplete, so that it is considered here.
             match &error {
                 ModelResolveError::NoModels
                 | ModelResolveError::NoMain { .. }

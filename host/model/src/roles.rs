@@ -1,16 +1,16 @@
 //! The roles of models, and the words that agent files use for them.
 
-/// A part that a model plays.
+/// A purpose for which a model is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ModelRole {
     /// The default model.
     Main,
-    /// Cheap and quick.
+    /// A cheap and quick model.
     Fast,
-    /// The most capable.
+    /// The most capable model.
     Strong,
-    /// Shortens histories.
+    /// The model that shortens long conversations.
     Compaction,
     /// The model that answers when the main model fails.
     Fallback,
@@ -21,21 +21,21 @@ impl ModelRole {
     pub const ALL: [Self; 5] =
         [Self::Main, Self::Fast, Self::Strong, Self::Compaction, Self::Fallback];
 
-    /// The name in the `[roles]` table.
+    /// The role's name in the table `[roles]`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// A name that agent files use for a role.
+/// A word that agent files use for a model's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleAlias {
-    /// The name, for example `sonnet`; case does not matter.
+    /// The word, for example `sonnet`; upper and lower case are equal.
     pub name: &'static str,
-    /// The role; `None` means the model of the parent agent, and `main` where there is none.
+    /// The role; `None` = the model of the parent agent, or the main model if there is no parent.
     pub role: Option<ModelRole>,
-    /// The product whose word this is; for documentation.
+    /// The product that uses this word, for the documentation.
     pub origin: &'static str,
 }
 
@@ -43,7 +43,7 @@ const fn role_alias(name: &'static str, role: ModelRole, origin: &'static str) -
     RoleAlias { name, role: Some(role), origin }
 }
 
-/// Every alias. The documentation is made from this table too.
+/// All words for roles. The documentation is generated from this table.
 pub const ALIASES: &[RoleAlias] = &[
     role_alias("main", ModelRole::Main, "belljar, Netclaw"),
     role_alias("fast", ModelRole::Fast, "belljar, SmallCode"),
@@ -58,18 +58,20 @@ pub const ALIASES: &[RoleAlias] = &[
     RoleAlias { name: "inherit", role: None, origin: "Claude Code" },
 ];
 
-/// The `[roles]` table: which configured model plays which role.
+/// The table `[roles]` of the settings: the configured model for each role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleTable {
-    /// Absent: the model called `main`, else the only one there is.
+    /// The main model. Absent: the model called `main`, or else the only configured model.
     pub main: Option<String>,
-    /// Absent: the model called `fast`, else that of `main`, with a note.
+    /// The fast model. Absent: the model called `fast`, or else the main model, with a note.
     pub fast: Option<String>,
-    /// Absent: the model called `strong`, else that of `main`, with a note.
+    /// The strong model. Absent: the model called `strong`, or else the main model, with a note.
     pub strong: Option<String>,
-    /// Absent: the model called `compaction`, else that of `main`, with a note.
+    /// The model that shortens conversations. Absent: the model called `compaction`, or else the main model,
+    /// with a note.
     pub compaction: Option<String>,
-    /// Absent: the model called `fallback`, else that of `main`, with a note.
+    /// The model used when the main model fails. Absent: the model called `fallback`, or else the main model,
+    /// with a note.
     pub fallback: Option<String>,
 }
 

@@ -1,13 +1,13 @@
-//! Foreign text made safe to show: escaped and cut short.
+//! Makes a stranger's text safe to show: escaped and cut.
 
 use std::fmt::Write as _;
 
-/// Most characters of a peer's own words that an error repeats: enough for any real message,
-/// too few to flood a terminal or a log.
+/// The most characters of a peer's text that an error repeats: enough for any real message, too few to flood
+/// a terminal or a log.
 pub(crate) const MAX_QUOTED_CHARS: usize = 400;
 
-/// `text` cut to [`MAX_QUOTED_CHARS`], with control, bidirectional and invisible characters
-/// written as escapes, so that a peer cannot move the cursor or hide words.
+/// Cuts `text` to [`MAX_QUOTED_CHARS`], and escapes control, bidirectional and invisible characters, so that
+/// a peer cannot move the cursor or hide words.
 pub(crate) fn quote_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(MAX_QUOTED_CHARS));
     for (count, c) in text.trim().chars().enumerate() {
@@ -33,7 +33,7 @@ fn is_deceptive(c: char) -> bool {
             | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `names` in backticks, separated by commas; `none` when there are none.
+/// The names in backticks, separated by commas; `none` if there are no names.
 pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> =
         names.into_iter().map(|name| format!("`{}`", quote_text(name))).collect();

@@ -1,4 +1,4 @@
-//! Messages to a model and its answers, independent of any provider.
+//! Messages to a model and its answers, in a form that is independent of the provider.
 
 use std::ops::AddAssign;
 
@@ -6,69 +6,69 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Image, Reasoning};
 
-/// One request: all that the model reads.
+/// One request, with everything that the model reads.
 ///
-/// The order of fields is the order of the prompt (system, tools, messages), and there is no hash map inside,
-/// so the same request always serialises to the same bytes.
+/// The fields are in the order of the prompt (system, tools, messages), and none is a hash map, so the same
+/// request always serializes to the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
-    /// System blocks in order, the agent's body first. Anthropic receives one system block each;
-    /// OpenAI-compatible servers receive one system message with the blocks joined by blank lines.
+    /// The system blocks in order, the agent's own text first. Anthropic gets each as a system block;
+    /// OpenAI-compatible servers get one system message, with the blocks joined by blank lines.
     pub system: Vec<String>,
     /// The conversation so far, oldest first.
     pub messages: Vec<ChatMessage>,
-    /// Tools to advertise, in this order. Empty: no tools are mentioned at all.
+    /// The tools to advertise, in this order. If it is empty, the request does not mention tools at all.
     pub tools: Vec<ToolSpec>,
-    /// The call that the answer must make. `None` = the model chooses.
+    /// The call that the answer must make; `None` = the model chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
-    /// Most tokens the answer may have. `None`: the model's configured value, else the
-    /// server's (Anthropic requires one, see [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
+    /// The most tokens of the answer. `None` = the model's configured value, or else the server's (Anthropic
+    /// requires one, see [`crate::limits::ANTHROPIC_MAX_OUTPUT_TOKENS`]).
     pub max_output_tokens: Option<u64>,
-    /// Sampling temperature. `None`: the model's configured value, else the server's.
+    /// The sampling temperature. `None` = the model's configured value, or else the server's.
     pub temperature: Option<f64>,
-    /// The amount of reasoning. `None` = the model's configured value, else the server's.
+    /// The amount of reasoning. `None` = the model's configured value, or else the server's.
     pub effort: Option<Effort>,
-    /// The sampling besides the temperature, and the stop words.
+    /// The other sampling parameters, and the stop words.
     #[serde(default, skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
-    /// True if [`crate::ModelConfig::extra_body`] is left out: the words are a stranger's, and such a field
-    /// could be a tool of the provider.
+    /// True if the request contains a stranger's text. Then [`crate::ModelConfig::extra_body`] is left out,
+    /// because such a field could be a tool of the provider.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub foreign: bool,
 }
 
-/// The sampling of an answer besides its temperature, and the stop words. By default the server decides all
-/// of this.
+/// The sampling parameters of an answer besides the temperature, and the stop words. The server decides about
+/// absent ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sampling {
-    /// The share of the likeliest tokens that are drawn from, 0 to 1.
+    /// The share of the likeliest tokens among which the next token is drawn, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The penalty for tokens that have occurred, -2 to 2. Anthropic's wire has no such field.
+    /// The penalty for tokens that have already occurred, -2 to 2. Anthropic's API has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f64>,
-    /// The penalty for tokens by the number of their occurrences, -2 to 2.
+    /// The penalty for tokens in proportion to how often they have occurred, -2 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f64>,
-    /// The number that the draw begins with. Anthropic's wire has no such field.
+    /// The seed of the random choice. Anthropic's API has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// The words before which the answer ends. A server that knows the field saves the rest; the caller cuts
-    /// the answer in any case.
+    /// The words before which the answer must end. A server that supports the field stops there; the caller
+    /// cuts the answer in any case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
 }
 
 impl Sampling {
-    /// Returns whether every field is absent.
+    /// Returns whether no parameter is set.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether the sampling sets this field of a request.
+    /// Returns whether these parameters set this field of a request.
     pub(crate) fn sets_field(&self, field: &str) -> bool {
         match field {
             "top_p" => self.top_p.is_some(),
@@ -81,7 +81,7 @@ impl Sampling {
     }
 }
 
-/// A call that the model must make, if the provider enforces such a choice.
+/// The call that the model must make, if the provider enforces such a choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -99,9 +99,9 @@ pub enum Effort {
     Low,
     /// The provider's middle setting.
     Medium,
-    /// Much.
+    /// A large amount of reasoning.
     High,
-    /// The most reasoning that the provider offers; sent as `high` if the provider has no higher level.
+    /// The most reasoning that the provider offers. Sent as `high` if the provider has no higher level.
     Max,
 }
 
@@ -113,7 +113,7 @@ pub enum ChatMessage {
     User {
         /// The text, sent unchanged.
         text: String,
-        /// Images, sent before the text, and only to a model that [reads
+        /// The images, sent before the text, and only to a model that [reads
         /// images](crate::ChatModel::takes_images).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
@@ -125,7 +125,7 @@ pub enum ChatMessage {
         /// The tool calls, in the model's order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolCall>,
-        /// The reasoning, sent back only to the same model.
+        /// The reasoning, which is sent back only to the same model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
     },
@@ -137,19 +137,19 @@ pub enum ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message of text alone, of a person or of a parent agent.
+    /// A person's or parent agent's message with text only.
     #[must_use]
     pub fn from_user(text: impl Into<String>) -> Self {
         Self::User { text: text.into(), images: Vec::new() }
     }
 
-    /// Text of the model alone, without calls and without reasoning.
+    /// A message of the model with text only.
     #[must_use]
     pub fn from_assistant(text: impl Into<String>) -> Self {
         Self::Assistant { text: text.into(), calls: Vec::new(), reasoning: None }
     }
 
-    /// The images.
+    /// The images of the message; empty for messages that cannot have images.
     #[must_use]
     pub fn images(&self) -> &[Image] {
         match self {
@@ -158,7 +158,7 @@ impl ChatMessage {
         }
     }
 
-    /// The images, mutable so that their bytes can be restored.
+    /// The images of the message, for loading their bytes.
     pub fn images_mut(&mut self) -> &mut [Image] {
         match self {
             Self::User { images, .. } => images,
@@ -167,18 +167,19 @@ impl ChatMessage {
     }
 }
 
-/// A tool call in the model's own text, unchecked.
+/// A tool call as the model wrote it, unchecked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that pairs the call with its result. If the server sent none, made deterministically.
+    /// The id that connects the call with its result. If the server sent none, it is made from the call's
+    /// position.
     pub id: String,
-    /// The tool's name, verbatim. The tool may never have been advertised.
+    /// The tool's name, unchanged. Perhaps no such tool was advertised.
     pub name: String,
-    /// The arguments exactly as the model sent them, perhaps empty or malformed JSON.
+    /// The arguments exactly as the model sent them; they may be empty or malformed JSON.
     pub arguments: String,
 }
 
-/// A tool's answer to one call.
+/// The result of one tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The [`ToolCall::id`] of the answered call.
@@ -187,35 +188,35 @@ pub struct ToolResult {
     pub name: String,
     /// The text that the model reads.
     pub content: String,
-    /// True if the call failed. Anthropic has a field for this; on OpenAI-compatible wires only the content
-    /// can state a failure.
+    /// True if the call failed. Anthropic's API has a field for this; on OpenAI-compatible servers only the
+    /// content can state it.
     pub is_error: bool,
 }
 
 /// A tool as advertised to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// The name for calls, for example `file_read`.
+    /// The tool's name, for example `file_read`.
     pub name: String,
     /// The purpose of the tool, and when to use it.
     pub description: String,
-    /// The JSON Schema of the arguments. Keys keep their order on the wire.
+    /// The JSON Schema of the arguments. Its keys keep their order when they are sent.
     pub schema: serde_json::Value,
 }
 
-/// Tokens used by one or more calls, as counted by the provider.
+/// The tokens used by one or more calls, as the provider counted them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// The input tokens, including those read from a cache.
     pub input_tokens: u64,
     /// The part of the input that was read from the provider's prompt cache.
     pub cached_tokens: u64,
-    /// Tokens of the answer, thinking included.
+    /// The tokens of the answer, including reasoning.
     pub output_tokens: u64,
 }
 
 impl AddAssign for TokenUsage {
-    /// Adds, and stays at the maximum instead of overflowing: the numbers are the peer's.
+    /// Adds usage. A sum stops at the largest number, because the numbers come from the server.
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
@@ -223,7 +224,7 @@ impl AddAssign for TokenUsage {
     }
 }
 
-/// The reason why the model stopped.
+/// The reason why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
@@ -233,23 +234,23 @@ pub enum StopReason {
     ToolUse,
     /// The answer reached the token limit; text and arguments may be cut short.
     MaxTokens,
-    /// The model, or a filter before the model, declined.
+    /// The model, or a filter in front of it, refused to answer.
     Refusal,
-    /// Another reason, in the provider's own word (escaped and cut short).
+    /// Another reason, in the provider's own word, escaped and cut.
     Other(String),
 }
 
 /// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// The text, without thinking.
+    /// The text, without reasoning.
     pub text: String,
     /// The tool calls, in the model's order.
     pub calls: Vec<ToolCall>,
     /// The model's reasoning, to be stored with the message made of this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// Tokens used; zero if the server counted none.
+    /// The tokens used; zero if the server did not count them.
     pub usage: TokenUsage,
     /// The reason why the answer ended.
     pub stop: StopReason,

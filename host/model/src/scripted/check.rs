@@ -1,4 +1,4 @@
-//! Compares a request with a turn's expectations.
+//! Compares a request with the expectations of a transcript's turn.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::text::{list_names, quote_text};
 use crate::{ChatMessage, ChatRequest, ToolResult};
 
-/// A request that differs from the transcript's expectations.
+/// The error for a request that differs from the transcript's expectations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "transcript `{}` does not match: agent `{}`, spawn {spawn}, turn {turn}: expected {expected}; got {got}",
     origin.display(), quote_text(agent)
 )]
 pub struct ScriptMismatch {
-    /// The transcript.
+    /// The transcript's file.
     pub origin: PathBuf,
     /// The name of the calling agent.
     pub agent: String,
-    /// The spawn index.
+    /// How many subagents with this name the run had started before.
     pub spawn: u32,
-    /// Number of the turn, from 1.
+    /// The number of the turn, from 1.
     pub turn: usize,
-    /// The expected text; escaped.
+    /// What the transcript expects of the request; escaped.
     pub expected: String,
-    /// The received text; escaped and cut short.
+    /// What the request contains instead; escaped and cut.
     pub got: String,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ExpectResult {
     pub(crate) is_error: Option<bool>,
 }
 
-/// The first difference; both texts are escaped.
+/// The first difference between a request and the expectations; both texts are escaped.
 #[derive(Debug)]
 pub(super) struct RequestDifference {
     pub(super) expected: String,
@@ -74,7 +74,7 @@ impl RequestDifference {
     }
 }
 
-/// Compares `request` with the expectations, and returns the first difference.
+/// Compares a request with the expectations; the error is the first difference.
 pub(super) fn check_request(
     expect: &RequestExpectation,
     request: &ChatRequest,
@@ -103,7 +103,8 @@ pub(super) fn check_request(
     }
 }
 
-/// Compares the media types of the request's images with the expected ones. Images without bytes do not count.
+/// Compares the media types of the request's images with the expected ones. Images whose bytes are not loaded
+/// do not count.
 fn check_images(
     expect: &RequestExpectation,
     request: &ChatRequest,
@@ -119,6 +120,7 @@ fn check_images(
     Err(RequestDifference::new(expected, format!("the images {}", list_names(sent))))
 }
 
+/// Compares the names of the advertised tools with the expected ones, in any order.
 fn check_tools(
     expect: &RequestExpectation,
     request: &ChatRequest,
@@ -141,6 +143,7 @@ fn check_tools(
     Err(RequestDifference::new(expected, format!("the tools {}", sent())))
 }
 
+/// Checks that the last user message contains all expected texts.
 fn check_last_user(
     expect: &RequestExpectation,
     request: &ChatRequest,
@@ -163,7 +166,7 @@ fn check_last_user(
     Ok(())
 }
 
-/// Compares the tool results after the last assistant message, in order.
+/// Compares the tool results since the model's last answer with the expected ones, in order.
 fn check_results(
     expected: &[ExpectResult],
     request: &ChatRequest,
@@ -199,7 +202,7 @@ fn check_results(
     Ok(())
 }
 
-/// The tool results since the model's last turn, in order.
+/// The tool results since the model's last answer, in order.
 pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
     let after = request
         .messages
@@ -222,7 +225,7 @@ fn message_contains(message: &ChatMessage, part: &str) -> bool {
     }
 }
 
-/// The last message, for a person.
+/// A description of the request's last message, for a person.
 pub(super) fn describe_last(request: &ChatRequest) -> String {
     match request.messages.last() {
         None => "no message".to_owned(),

@@ -1,4 +1,4 @@
-//! The types of a transcript file. The parser reads and the recorder writes these types.
+//! The types of a transcript file, for reading and for writing.
 
 use std::fmt;
 
@@ -117,7 +117,7 @@ pub(crate) enum FailKind {
     Protocol,
 }
 
-/// A spawn index or `any`.
+/// The subagents that an entry answers: the one with this spawn index, or `any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpawnSelector {
     Index(u32),

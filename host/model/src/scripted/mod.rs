@@ -79,44 +79,43 @@ use crate::{
 };
 use transcript::{AgentScript, ScriptedTurn, TurnEnding};
 
-/// Bytes per token where the transcript states no usage: the usual rule of thumb for English.
+/// The bytes that count as one token if the transcript states no usage, a usual approximation for English.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model that plays a [`Transcript`]. Each value plays it once, from the start; the parsed
-/// transcript is shared, so making another is cheap.
+/// A model that plays a [`Transcript`]. Each value plays it once, from the start. The parsed transcript is
+/// shared, so that another model costs little.
 pub struct ScriptedModel {
     transcript: Arc<Transcript>,
-    /// The number of turns that each script has played; for scripts of one spawn index.
+    /// The number of turns that each script with a fixed spawn index has played.
     played: Vec<AtomicUsize>,
-    /// The number of played turns of scripts with `spawn: any`, by script and spawn index.
+    /// The number of turns that scripts with `spawn: any` have played, by script and spawn index.
     played_any: Mutex<HashMap<(usize, u32), usize>>,
     images: bool,
 }
 
-/// Turns of a transcript that were not played.
+/// The turns of one script that were not played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnplayedTurns {
     /// The agent's name, for example `scout`.
     pub agent: String,
-    /// The spawn index; `None` = an unused entry with `spawn: any`.
+    /// The spawn index; `None` for an entry with `spawn: any` that was not used at all.
     pub spawn: Option<u32>,
-    /// The number of played turns.
+    /// The number of turns that were played.
     pub played: usize,
     /// The number of the script's turns.
     pub turns: usize,
 }
 
 impl ScriptedModel {
-    /// Parses a transcript; `origin` = its file, for error messages.
+    /// Parses a transcript; `origin` is its file, for error messages.
     ///
     /// # Errors
-    ///
-    /// [`ScriptError`] when the text is not a transcript.
+    /// [`ScriptError`] if the text is no transcript.
     pub fn from_yaml(text: &str, origin: &Path) -> Result<Self, ScriptError> {
         Ok(Self::new(Arc::new(Transcript::parse(text, origin)?)))
     }
 
-    /// A model at the start of `transcript`.
+    /// A model that plays `transcript` from its start.
     #[must_use]
     pub fn new(transcript: Arc<Transcript>) -> Self {
         let played = transcript.scripts.iter().map(|_| AtomicUsize::new(0));
@@ -124,7 +123,7 @@ impl ScriptedModel {
         Self { played, played_any, images: !transcript.text_only, transcript }
     }
 
-    /// This model with or without image support. Default: as the transcript states.
+    /// Returns this model with or without image support. Default: as the transcript states.
     #[must_use]
     pub fn with_images(self, images: bool) -> Self {
         Self { images, ..self }
@@ -188,7 +187,7 @@ impl ScriptedModel {
         any.insert((index, spawn), to);
     }
 
-    /// The turn that answers `request`, and its number from 0. Marks the turn as played.
+    /// Finds the turn that answers `request`, with its number from 0, and marks it as played.
     fn next_turn(
         &self,
         request: &ChatRequest,
@@ -240,6 +239,8 @@ impl ChatModel for ScriptedModel {
         self.images
     }
 
+    /// Sends the turn's reasoning, text and calls as events, and ends as the turn states: with an answer, a
+    /// failure, or silence.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -280,7 +281,7 @@ impl ChatModel for ScriptedModel {
     }
 }
 
-/// Waits as a silent server makes a client wait.
+/// Waits as if the server sent nothing, until the call is cancelled or a time limit is reached.
 async fn hang_silently(cx: &CallContext<'_>, silent: bool) -> ModelError {
     let (phase, after) = if silent {
         (TimeoutPhase::FirstToken, cx.timeouts.first_token)
@@ -297,7 +298,7 @@ async fn hang_silently(cx: &CallContext<'_>, silent: bool) -> ModelError {
     }
 }
 
-/// An estimated usage that depends only on the request and the turn.
+/// An estimated usage, which depends only on the request and the turn.
 fn estimate_usage(request: &ChatRequest, turn: &ScriptedTurn) -> TokenUsage {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize =

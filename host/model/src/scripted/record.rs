@@ -1,4 +1,4 @@
-//! Records the calls of a model as a transcript.
+//! Records the calls of a model as a transcript that the scripted model can play.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,18 +14,18 @@ use crate::{
     CallContext, ChatModel, ChatRequest, ModelError, ModelReply, Reasoning, StreamEvent, ToolCall,
 };
 
-/// Deepest arguments that are written as YAML. Deeper arguments are written as JSON text, because a YAML
-/// parser bounds depth more tightly than a JSON parser.
+/// The deepest arguments that are written as YAML. Deeper ones are written as JSON text, because YAML parsers
+/// allow less depth than JSON parsers.
 const MAX_YAML_DEPTH: usize = 16;
 
-/// The recorded calls. Clones share one list, so that the models of one run record into one transcript.
+/// The calls recorded so far. Clones share one list, so that all models of a run record into one transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Arc<Mutex<RecordingState>>);
 
 #[derive(Debug, Default)]
 struct RecordingState {
     turns: BTreeMap<(String, u32), Vec<file::TurnEntry>>,
-    /// Bytes of the recorded texts and arguments, for the bound.
+    /// The bytes of the recorded texts and arguments.
     bytes: usize,
 }
 
@@ -47,13 +47,12 @@ impl Recording {
         Self::default()
     }
 
-    /// The transcript: one entry per agent and spawn index, sorted. Each turn expects the same tools and
-    /// results of the same tools; no text is compared. Ids of calls and the whitespace in their arguments are
-    /// dropped.
+    /// Writes the transcript: one entry for each agent and spawn index, sorted. Each turn expects the same
+    /// tools, and results of the same tools; no text is compared. Ids of calls and whitespace in arguments
+    /// are left out.
     ///
     /// # Errors
-    ///
-    /// [`RecordingError`] when the run was too long for a transcript.
+    /// [`RecordingError`] if the run was too long for a transcript.
     pub fn to_yaml(&self) -> Result<String, RecordingError> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.bytes > MAX_TRANSCRIPT_BYTES {
@@ -75,7 +74,7 @@ impl Recording {
         yaml.map_err(|error| RecordingError::Yaml(error.to_string()))
     }
 
-    /// Adds a request and its answer without calling a model.
+    /// Adds a request with its answer, without calling a model.
     pub fn record_reply(&self, cx: &CallContext<'_>, request: &ChatRequest, reply: &ModelReply) {
         let (turn, bytes) = reply_turn(request, reply);
         self.add_turn(cx, turn, bytes);
@@ -91,36 +90,35 @@ impl Recording {
     }
 }
 
-/// A model that records the calls of another model.
+/// A model that calls another one and records the calls.
 pub struct RecordingModel {
     inner: Arc<dyn ChatModel>,
     recording: Recording,
 }
 
 impl RecordingModel {
-    /// Records `inner` into a new recording.
+    /// Wraps `inner`, with a new recording.
     #[must_use]
     pub fn new(inner: Arc<dyn ChatModel>) -> Self {
         Self::with_recording(Recording::new(), inner)
     }
 
-    /// Records `inner` into `recording`.
+    /// Wraps `inner`, and adds its calls to `recording`.
     #[must_use]
     pub fn with_recording(recording: Recording, inner: Arc<dyn ChatModel>) -> Self {
         Self { inner, recording }
     }
 
-    /// The list of recorded calls.
+    /// The calls recorded so far.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// The transcript so far; see [`Recording::to_yaml`].
+    /// Writes the transcript so far; see [`Recording::to_yaml`].
     ///
     /// # Errors
-    ///
-    /// [`RecordingError`] when the run was too long for a transcript.
+    /// [`RecordingError`] if the run was too long for a transcript.
     pub fn to_yaml(&self) -> Result<String, RecordingError> {
         self.recording.to_yaml()
     }
@@ -148,7 +146,7 @@ impl ChatModel for RecordingModel {
                 match &event {
                     StreamEvent::TextDelta(text) => said.push_str(text),
                     StreamEvent::ThinkingDelta(text) => thought.push_str(text),
-                    // Text before a retry is no part of the answer.
+                    // Text before a retry is void.
                     StreamEvent::Retrying { .. } => {
                         said.clear();
                         thought.clear();
@@ -161,7 +159,8 @@ impl ChatModel for RecordingModel {
         };
         let (mut turn, bytes) = match &result {
             Ok(reply) => reply_turn(request, reply),
-            // Not an answer of the model but a fault of the transcript being played.
+            // A mismatch is a fault of the transcript that is being played, not an answer of the model, so it
+            // is not recorded.
             Err(ModelError::Script(_)) => return result,
             Err(error) => {
                 let (bytes, fail) = (said.len(), fail_entry(error));
@@ -182,7 +181,7 @@ impl ChatModel for RecordingModel {
     }
 }
 
-/// An answer as a turn, with the answer's bytes.
+/// Converts an answer to a transcript's turn; also returns the answer's bytes.
 fn reply_turn(request: &ChatRequest, reply: &ModelReply) -> (file::TurnEntry, usize) {
     let arguments: usize = reply.calls.iter().map(|call| call.arguments.len()).sum();
     let turn = file::TurnEntry {
@@ -198,7 +197,7 @@ fn reply_turn(request: &ChatRequest, reply: &ModelReply) -> (file::TurnEntry, us
     (turn, reply.text.len() + arguments + reasoning)
 }
 
-/// Returns whether reasoning nests no deeper than a transcript may. A model sends any JSON in it.
+/// Returns whether the reasoning is no deeper than a transcript may be. A model can send any JSON in it.
 fn is_flat(reasoning: &Reasoning) -> bool {
     serde_json::to_value(reasoning).is_ok_and(|value| depth_within(&value, MAX_YAML_DEPTH))
 }
@@ -242,7 +241,7 @@ fn depth_within(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// The failure in a transcript's form; `None` = the model did not answer in time.
+/// The failure in the form of a transcript; `None` if the model did not answer in time.
 fn fail_entry(error: &ModelError) -> Option<file::FailEntry> {
     let fail = |status, kind, message: &str| {
         Some(file::FailEntry {

@@ -1,4 +1,4 @@
-//! Transcript text to checked scripts.
+//! Parses a transcript's text into checked scripts.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,52 +10,52 @@ use crate::limits::{MAX_TOOL_CALLS, MAX_TRANSCRIPT_BYTES};
 use crate::text::{list_names, quote_text};
 use crate::{ModelError, Reasoning, StopReason, TokenUsage, ToolCall};
 
-/// The version of the format that this crate reads and writes.
+/// The version of the transcript format that this crate reads and writes.
 pub(crate) const VERSION: u32 = 1;
 
-/// A checked transcript. Immutable; any number of [`super::ScriptedModel`]s can play it.
+/// A checked transcript. It never changes, and any number of [`super::ScriptedModel`]s can play it.
 #[derive(Debug)]
 pub struct Transcript {
     pub(super) origin: PathBuf,
     pub(super) id: String,
-    /// True if each run plays the lists from the start.
+    /// True if each run plays the scripts from the start.
     pub(super) each_run: bool,
     pub(super) text_only: bool,
     pub(super) scripts: Vec<AgentScript>,
     by_agent: HashMap<String, BySpawn>,
 }
 
-/// The script for each spawn index of one agent.
+/// The scripts of one agent, by spawn index.
 #[derive(Debug, Default)]
 struct BySpawn {
     exact: HashMap<u32, usize>,
     any: Option<usize>,
 }
 
-/// The turns of one agent and spawn index.
+/// The turns of one agent with one spawn index.
 #[derive(Debug)]
 pub(super) struct AgentScript {
     pub(super) agent: String,
-    /// `None`: any spawn index.
+    /// The spawn index; `None` = any.
     pub(super) spawn: Option<u32>,
     pub(super) turns: Vec<ScriptedTurn>,
 }
 
-/// A checked turn.
+/// A checked turn of a script.
 #[derive(Debug)]
 pub(super) struct ScriptedTurn {
     pub(super) expect: RequestExpectation,
     pub(super) think: String,
     pub(super) say: String,
     pub(super) calls: Vec<ScriptedCall>,
-    /// Bytes of all names and arguments in `calls`.
+    /// The bytes of all names and arguments in `calls`.
     pub(super) call_bytes: usize,
     pub(super) reasoning: Option<Reasoning>,
     pub(super) usage: Option<TokenUsage>,
     pub(super) ending: TurnEnding,
 }
 
-/// A call in the answer.
+/// A tool call in a turn's answer.
 #[derive(Debug)]
 pub(super) struct ScriptedCall {
     pub(super) id: Option<String>,
@@ -63,7 +63,7 @@ pub(super) struct ScriptedCall {
     pub(super) arguments: String,
 }
 
-/// The ending of a turn.
+/// How a turn ends.
 #[derive(Debug)]
 pub(super) enum TurnEnding {
     Reply(StopReason),
@@ -71,7 +71,7 @@ pub(super) enum TurnEnding {
     Hang,
 }
 
-/// The reason why a text is not a transcript.
+/// The reason why a text is no transcript.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// The text is longer than [`crate::limits::MAX_TRANSCRIPT_BYTES`].
@@ -87,11 +87,11 @@ pub enum ScriptError {
     Syntax {
         /// The file of the text.
         origin: PathBuf,
-        /// 1-based line, if known.
+        /// The line, from 1, if known.
         line: Option<u64>,
-        /// 1-based column, if known.
+        /// The column, from 1, if known.
         column: Option<u64>,
-        /// The fault, with line and column.
+        /// The fault as a text, with line and column.
         message: String,
     },
     /// The file states an unknown version.
@@ -107,7 +107,8 @@ pub enum ScriptError {
     Invalid {
         /// The file of the text.
         origin: PathBuf,
-        /// The wrong entry: its agent, its spawn index or `any`, and the turn from 1 if one turn is wrong.
+        /// The invalid entry: its agent, its spawn index or `any`, and the number of the turn from 1 if one
+        /// turn is invalid.
         place: String,
         /// The fault.
         message: String,
@@ -115,19 +116,18 @@ pub enum ScriptError {
 }
 
 impl Transcript {
-    /// Parses and checks a transcript; `origin` = its file, for error messages.
+    /// Parses and checks a transcript; `origin` is its file, for error messages.
     ///
     /// # Errors
-    ///
     /// [`ScriptError`], with line and column for a fault in the text itself.
     pub fn parse(text: &str, origin: &Path) -> Result<Self, ScriptError> {
         if text.len() > MAX_TRANSCRIPT_BYTES {
             return Err(ScriptError::TooLarge { origin: origin.to_owned(), bytes: text.len() });
         }
         let options = serde_yaml::options! {
-            // Plain `no` and `on` are words in a transcript, not booleans.
+            // An unquoted `no` or `on` is a text in a transcript, not a boolean.
             strict_booleans: true,
-            // The messages go into one-line errors.
+            // Parser messages become one-line errors, so they must not contain a snippet.
             with_snippet: false,
         };
         let file: file::TranscriptDocument = serde_yaml::from_str_with_options(text, options)
@@ -138,6 +138,7 @@ impl Transcript {
         Self::from_file(file, origin)
     }
 
+    /// Checks all entries of a parsed file; an error names the entry and the turn.
     fn from_file(file: file::TranscriptDocument, origin: &Path) -> Result<Self, ScriptError> {
         let name = origin.file_name().unwrap_or(origin.as_os_str());
         let mut transcript = Self {
@@ -159,8 +160,8 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Adds the turns of one agent and spawn index. The error has the number of the wrong turn, from 1, if one
-    /// turn is wrong.
+    /// Adds the script of one agent and spawn index. If one turn is invalid, the error has its number, from
+    /// 1.
     fn add_entry(&mut self, entry: file::AgentEntry) -> Result<(), (Option<usize>, String)> {
         let spawn = match entry.spawn {
             file::SpawnSelector::Index(index) => Some(index),
@@ -186,14 +187,15 @@ impl Transcript {
         Ok(())
     }
 
-    /// The script of an agent's `spawn`-th subagent, and the script's number.
+    /// Finds the script for a subagent, by its agent's name and spawn index; also returns the script's
+    /// number.
     pub(super) fn find_script(&self, agent: &str, spawn: u32) -> Option<(usize, &AgentScript)> {
         let by_spawn = self.by_agent.get(agent)?;
         let index = by_spawn.exact.get(&spawn).copied().or(by_spawn.any)?;
         Some((index, self.scripts.get(index)?))
     }
 
-    /// The entries of the transcript, for an error message.
+    /// The entries of the transcript as a text, for an error message.
     pub(super) fn known_agents(&self) -> String {
         let names: Vec<String> = self
             .scripts
@@ -208,6 +210,7 @@ impl Transcript {
 }
 
 impl ScriptedTurn {
+    /// Checks that a turn has one ending, that calls belong to an answer, and that something happens at all.
     fn new(turn: file::TurnEntry) -> Result<Self, String> {
         if turn.calls.len() > MAX_TOOL_CALLS {
             return Err(format!("more than {MAX_TOOL_CALLS} calls"));
@@ -241,7 +244,7 @@ impl ScriptedTurn {
         })
     }
 
-    /// The calls of this turn, with ids made of the turn's number (from 0).
+    /// The calls of this turn. Calls without an id get one that contains the turn's number, from 0.
     pub(super) fn calls_of(&self, number: usize) -> Vec<ToolCall> {
         let calls = self.calls.iter().enumerate().map(|(index, call)| ToolCall {
             id: call.id.clone().unwrap_or_else(|| format!("call_{}_{}", number + 1, index + 1)),
@@ -267,6 +270,7 @@ impl ScriptedCall {
 }
 
 impl file::FailEntry {
+    /// Converts `fail` to the error that the model returns.
     fn into_error(self) -> Result<ModelError, String> {
         let message = self.message.unwrap_or_else(|| "scripted failure".to_owned());
         let retry_after = self.retry_after.map(Duration::from_secs);

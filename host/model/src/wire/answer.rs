@@ -1,4 +1,4 @@
-//! An answer while it streams in: bounded, and passed on in pieces.
+//! Collects an answer while it is streamed: within limits, and passing on each piece.
 
 use belljar_received::json::mend_owned;
 
@@ -8,7 +8,7 @@ use crate::{
     ChatMessage, ChatRequest, ModelError, ModelReply, StopReason, StreamEvent, TokenUsage, ToolCall,
 };
 
-/// Passes events to the caller and records the progress of an attempt: after text was passed on, another
+/// Passes events to the caller, and records how far an attempt has come: after text was passed on, another
 /// attempt is made only if the caller can withdraw the text.
 pub(crate) struct AttemptSink<'e> {
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
@@ -31,7 +31,7 @@ impl<'e> AttemptSink<'e> {
         self.said
     }
 
-    /// Announces that an attempt failed and another attempt follows.
+    /// Tells the caller that an attempt failed and another follows.
     pub(crate) fn begin_retry(&mut self, event: StreamEvent) {
         (self.started, self.said) = (false, false);
         (self.events)(event);
@@ -47,7 +47,7 @@ impl<'e> AttemptSink<'e> {
     }
 }
 
-/// The received parts of an answer.
+/// The parts of an answer that have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct StreamedAnswer {
     text: String,
@@ -55,9 +55,10 @@ pub(crate) struct StreamedAnswer {
     pub(crate) usage: TokenUsage,
     pub(crate) stop: Option<StopReason>,
     pub(crate) thoughts: StreamedReasoning,
-    /// The model of the reasoning, for example `openai:kimi-k2@api.moonshot.ai`.
+    /// The identity of the model, for example `openai:kimi-k2@api.moonshot.ai`, to label its reasoning.
     model: String,
-    /// The number in made-up ids of calls, so that these ids are unique in a conversation.
+    /// A number in the ids of calls that the server sent without an id, so that these ids are unique in a
+    /// conversation.
     turn: usize,
 }
 
@@ -69,13 +70,14 @@ pub(crate) struct PartialCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// True after the name arrived again when the arguments were whole.
+    /// True after the server has sent the name again although the arguments were complete.
     pub(crate) again: bool,
-    /// The state of the arguments: whether they are a whole JSON object.
+    /// The state of the arguments, which shows whether they are a complete JSON object.
     shape: ArgumentShape,
 }
 
-/// Follows arguments byte by byte, in constant work for each, and knows whether they are whole.
+/// Follows the arguments byte by byte, in constant time for each, and detects when the JSON object is
+/// complete.
 #[derive(Debug, Default)]
 struct ArgumentShape {
     depth: usize,
@@ -85,6 +87,7 @@ struct ArgumentShape {
 }
 
 impl ArgumentShape {
+    /// Counts brackets outside of texts; the arguments are complete when the depth returns to 0.
     fn push(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
@@ -104,7 +107,7 @@ impl ArgumentShape {
 }
 
 impl StreamedAnswer {
-    /// An empty answer of `model` to `request`.
+    /// An empty answer to `request` by the model with the identity `model`.
     pub(crate) fn for_request(request: &ChatRequest, model: &str) -> Self {
         let turns = request
             .messages
@@ -113,6 +116,7 @@ impl StreamedAnswer {
         Self { turn: turns.count() + 1, model: model.to_owned(), ..Self::default() }
     }
 
+    /// Adds text within the limit, and passes it on.
     pub(crate) fn push_text(
         &mut self,
         text: &str,
@@ -129,19 +133,19 @@ impl StreamedAnswer {
         Ok(())
     }
 
-    /// Returns whether the arguments of a call have begun and not ended.
+    /// Returns whether a call's arguments have begun and are not complete.
     pub(crate) fn is_cut_in_a_call(&self) -> bool {
         self.calls.iter().any(|call| call.shape.depth > 0)
     }
 
-    /// Shows a thought. The stored form of the thought is in [`StreamedReasoning`].
+    /// Passes on a piece of reasoning for display. Its stored form is kept in [`StreamedReasoning`].
     pub(crate) fn push_thinking(text: &str, sink: &mut AttemptSink<'_>) {
         if !text.is_empty() {
             sink.forward_event(StreamEvent::ThinkingDelta(text.to_owned()));
         }
     }
 
-    /// Begins a call with the server's number `key`, if any. Returns the call's position.
+    /// Begins a call, with the server's number `key` if it sent one. Returns the call's position.
     pub(crate) fn begin_call(
         &mut self,
         key: Option<u64>,
@@ -165,7 +169,7 @@ impl StreamedAnswer {
         Ok(self.calls.len() - 1)
     }
 
-    /// The position of the newest call for which `holds` returns true.
+    /// The position of the newest call for which `holds` is true.
     pub(crate) fn find_call(&self, holds: impl Fn(&PartialCall) -> bool) -> Option<usize> {
         self.calls.iter().rposition(holds)
     }
@@ -185,7 +189,7 @@ impl StreamedAnswer {
         self.calls.len()
     }
 
-    /// Bytes of text so far.
+    /// The bytes of text so far.
     pub(crate) fn text_bytes(&self) -> usize {
         self.text.len()
     }
@@ -195,28 +199,29 @@ impl StreamedAnswer {
         !self.text.is_empty() || !self.calls.is_empty()
     }
 
-    /// Returns the whole answer. The caller has checked that the answer is complete.
+    /// Converts the collected parts to the answer. The caller has checked that the answer is complete.
     pub(crate) fn into_reply(mut self) -> ModelReply {
         // Cached tokens count as input tokens, although some servers report them separately.
         self.usage.input_tokens = self.usage.input_tokens.max(self.usage.cached_tokens);
         let cut = self.stop == Some(StopReason::MaxTokens);
-        // The answer ended between a call's name and its arguments, so this is not a call without arguments.
+        // The answer was cut between a call's name and its arguments, so the call must not be made with empty
+        // arguments.
         self.calls.pop_if(|call| cut && call.arguments.trim().is_empty());
         let reasoning = self.thoughts.into_reasoning(&self.model, self.calls.len(), cut);
         let mut calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
-            // A missing or repeated id could not distinguish two results.
+            // Results are matched by id, so a missing or repeated id is replaced.
             let usable = !call.id.is_empty() && calls.iter().all(|other| other.id != call.id);
             let id = if usable { call.id } else { format!("call_{}_{}", self.turn, index + 1) };
-            // No arguments at all is how some servers write an empty object.
+            // Some servers send no arguments at all in place of an empty object.
             let empty = matches!(call.arguments.trim(), "" | "null");
-            // INV-470: mended here, so that the conversation holds what everybody can read.
+            // INV-470: repaired here, so that the stored conversation is readable by every program.
             let arguments =
                 if empty { "{}".to_owned() } else { mend_owned(unwrap_arguments(call.arguments)) };
             calls.push(ToolCall { id, name: call.name, arguments });
         }
         let stop = match self.stop {
-            // Some servers state another reason, or none, when the model waits for results.
+            // Some servers state another reason, or none, although the model waits for results.
             None | Some(StopReason::EndTurn) if !calls.is_empty() => StopReason::ToolUse,
             None => StopReason::Other(NO_REASON.to_owned()),
             Some(stop) => stop,
@@ -225,7 +230,8 @@ impl StreamedAnswer {
     }
 }
 
-/// Arguments that were written as JSON twice, written once: the text of an object in a text.
+/// If the arguments are a JSON text that contains an object, returns the object: some servers encode them
+/// twice.
 fn unwrap_arguments(arguments: String) -> String {
     if !arguments.trim_start().starts_with('"') {
         return arguments;
@@ -237,11 +243,11 @@ fn unwrap_arguments(arguments: String) -> String {
     inner.filter(is_object).unwrap_or(arguments)
 }
 
-/// The reason for an answer that ended without one.
+/// The stop reason of an answer that ended without one.
 const NO_REASON: &str = "no reason given";
 
 impl PartialCall {
-    /// Adds an id or a name that arrives after the beginning of the call.
+    /// Sets an id or name that arrived after the call had begun.
     pub(crate) fn set_identity(&mut self, id: &str, name: &str) -> Result<(), ModelError> {
         check_names(id, name)?;
         if self.id.is_empty() {
@@ -253,7 +259,7 @@ impl PartialCall {
         Ok(())
     }
 
-    /// Returns whether the arguments are a whole JSON object, so that a further piece belongs to another
+    /// Returns whether the arguments are a complete JSON object, so that a further piece belongs to another
     /// call.
     pub(crate) fn is_whole(&self) -> bool {
         self.shape.whole && self.shape.depth == 0
@@ -271,7 +277,7 @@ impl PartialCall {
         Ok(())
     }
 
-    /// Replaces the arguments received so far.
+    /// Replaces the arguments that have arrived so far.
     pub(crate) fn replace_arguments(&mut self, arguments: &str) -> Result<(), ModelError> {
         self.arguments.clear();
         self.shape = ArgumentShape::default();

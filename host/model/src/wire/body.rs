@@ -1,4 +1,4 @@
-//! The body of a response. A body that the server compressed unasked is decoded while it arrives.
+//! Reads the body of a response, and decompresses it if the server compressed it without being asked.
 
 use belljar_received::coding::{BodyDecoder, CodingError, ContentCoding, DecodedPiece};
 use bytes::Bytes;
@@ -7,25 +7,24 @@ use reqwest::header::CONTENT_ENCODING;
 use crate::ModelError;
 use crate::limits::MAX_RESPONSE_BYTES;
 
-/// The reason why a body breaks off.
+/// The reason why reading a body failed.
 pub(crate) enum BodyError {
-    /// The connection does.
+    /// The connection broke.
     Network(reqwest::Error),
     /// The body cannot be decoded.
     Body(ModelError),
 }
 
-/// A body. INV-475: the decoded bytes are bounded by [`MAX_RESPONSE_BYTES`].
+/// The body of a response. INV-475: at most [`MAX_RESPONSE_BYTES`] decoded bytes are read.
 pub(crate) struct WireBody {
     response: reqwest::Response,
     decoder: Option<BodyDecoder>,
 }
 
 impl WireBody {
-    /// Creates the body of a response.
+    /// Creates the reader of a response's body.
     ///
     /// # Errors
-    ///
     /// When the body has an unknown content coding.
     pub(crate) fn from_response(response: reqwest::Response) -> Result<Self, ModelError> {
         let values = response.headers().get_all(CONTENT_ENCODING).iter();
@@ -36,7 +35,7 @@ impl WireBody {
         Ok(Self { response, decoder })
     }
 
-    /// The next bytes; `None` at the end of the body. Dropping the future loses no bytes.
+    /// The next bytes; `None` at the end of the body. No bytes are lost if the future is dropped.
     pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyError> {
         let Some(decoder) = &mut self.decoder else {
             return self.response.chunk().await.map_err(BodyError::Network);

@@ -1,6 +1,7 @@
-//! Recognises the error that a request is longer than a model's context, in the words of many providers.
+//! Recognizes errors which state that a request is longer than the model's context, in the words of many
+//! providers.
 
-/// Code words for this error, in lower case.
+/// Error codes with this meaning, in lower case.
 const KINDS: [&str; 7] = [
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -11,7 +12,8 @@ const KINDS: [&str; 7] = [
     "tokens_limit_reached",
 ];
 
-/// Phrases of messages for people, in lower case: all parts of a row in this order.
+/// Parts of error messages with this meaning, in lower case: a message must contain all parts of a row, in
+/// this order.
 const PHRASES: [&[&str]; 35] = [
     // OpenAI, DeepSeek, vLLM, Mistral, Together, OpenRouter.
     &["maximum context length"],
@@ -65,10 +67,10 @@ const PHRASES: [&[&str]; 35] = [
     &["prompt token count", "exceeds the limit"],
 ];
 
-/// Returns whether an error reports that the request does not fit the context. `kind` = the error's code
-/// word.
+/// Returns whether an error states that the request does not fit the context. `kind` is the error's code.
 pub(super) fn is_too_long(status: u16, kind: &str, message: &str) -> bool {
-    // A rate is counted in tokens too, and a key may be refused with any words.
+    // Errors about rates mention tokens too, and errors about keys may contain any words, so only these
+    // statuses count.
     if !matches!(status, 400 | 413 | 422 | 500) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! The URL of requests, and the key in their header.
+//! The URL of requests to a model, and the header with its key.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use crate::key::ApiKey;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::text::quote_text;
 
-/// Headers that a configuration cannot set: they frame the request, or contain the key, which has a separate
-/// secret setting.
+/// Headers that a configuration cannot set, because they frame the request, or contain the key, which has a
+/// setting of its own.
 const RESERVED_HEADERS: [&str; 9] = [
     "authorization",
     "connection",
@@ -27,8 +27,8 @@ const RESERVED_HEADERS: [&str; 9] = [
     "x-api-key",
 ];
 
-/// One URL for requests. Redirects are not followed and proxies are not used, so a request, and above all its
-/// key, goes only to the host of this URL.
+/// The URL of all requests to one model. Redirects are not followed and proxies are not used, so that a
+/// request, and above all its key, goes only to the host of this URL.
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: Url,
@@ -39,10 +39,10 @@ pub(crate) struct Endpoint {
 /// The reason why a model's address or headers are not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
-    /// The URL is not one that requests can be sent to.
+    /// No request can be sent to the URL.
     #[error("`base_url` {0}")]
     BaseUrl(&'static str),
-    /// A key would cross a network in clear text.
+    /// A key would be sent to another machine without TLS.
     #[error(
         "a key or headers would be sent to `{host}` over plain http; use https, or set `allow_insecure = true`"
     )]
@@ -55,7 +55,7 @@ pub enum EndpointError {
     Header {
         /// The name; escaped.
         name: String,
-        /// The fault. Never shows the value.
+        /// The reason, which never contains the value.
         reason: &'static str,
     },
     /// The TLS library has no usable certificates or the HTTP client cannot be set up.
@@ -64,7 +64,7 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Checks the address; `path` is appended to `base_url`.
+    /// Checks the URL and the headers; `path` is appended to `base_url`.
     pub(crate) fn new(
         base_url: &Url,
         path: &[&str],
@@ -103,14 +103,14 @@ impl Endpoint {
         Ok(Self { client, url, headers, key })
     }
 
-    /// Adds a header, unless the configuration has set the header.
+    /// Adds a header, unless the configuration sets it.
     pub(crate) fn with_default_header(mut self, name: &'static str, value: &'static str) -> Self {
         let name = HeaderName::from_static(name);
         self.headers.entry(name).or_insert(HeaderValue::from_static(value));
         self
     }
 
-    /// The host of requests, to distinguish providers.
+    /// The host of the URL, to distinguish providers.
     pub(crate) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
     }
@@ -120,12 +120,12 @@ impl Endpoint {
         request.headers(self.headers.clone()).body(body).send().await
     }
 
-    /// The key, to search answers for it.
+    /// The key for which answers are searched, if there is one.
     pub(crate) fn key(&self) -> Option<&ApiKey> {
         self.key.as_ref()
     }
 
-    /// An error's `text` without the key, in case the peer repeated the key.
+    /// An error's text without the key, because the server may have repeated it.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.key {
             Some(key) => key.redact(text),
@@ -160,7 +160,7 @@ fn check_base_url(base_url: &Url) -> Result<Url, EndpointError> {
     Ok(base_url.clone())
 }
 
-/// Returns whether the host is this machine by its spelling; no name is resolved.
+/// Returns whether the host is written as an address or name of this machine; no name is resolved.
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
@@ -182,11 +182,10 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), En
     Ok((parsed, value))
 }
 
-/// An HTTP client for models: without redirects and proxies, and with the system's certificates if `https` is
-/// true. Requests have no time limit of their own.
+/// Creates an HTTP client for models: without redirects and proxies, and, if `https` is true, with the
+/// system's certificates. Its requests have no time limit of their own.
 ///
 /// # Errors
-///
 /// When the system's certificates cannot be read.
 pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
     reqwest::Client::builder()
@@ -200,8 +199,8 @@ pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
         .map_err(|error| EndpointError::Setup(quote_text(&error.to_string())))
 }
 
-/// The TLS settings. The system's certificates take milliseconds to load, so they are loaded once per process
-/// and only if `trusting`. Without them no certificate is trusted.
+/// The TLS settings. Loading the system's certificates takes milliseconds, so it happens once per process,
+/// and only if `trusting` is true. Otherwise no certificate is trusted.
 fn cached_tls_config(trusting: bool) -> Result<rustls::ClientConfig, EndpointError> {
     static TRUSTING: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
     let config = if trusting {

@@ -1,4 +1,5 @@
-//! Events of a stream that passed relays and proxies: keep-alives of every form, and unannounced errors.
+//! Parses the data of a stream's event, also as relays and proxies change streams: keep-alives of every form,
+//! and unannounced errors.
 
 use serde_json::Value;
 
@@ -6,17 +7,16 @@ use crate::ModelError;
 use crate::text::quote_text;
 use crate::wire::failure;
 
-/// Names of events that only keep a connection open, for example `ping`.
+/// The names of events that only keep a connection open.
 const KEEP_ALIVES: [&str; 4] = ["ping", "heartbeat", "keepalive", "keep-alive"];
 
-/// Most bytes of data that is no JSON and passes for a keep-alive, for example `keep-alive`.
+/// The most bytes of data that is no JSON and still counts as a keep-alive.
 const MAX_WORD: usize = 64;
 
-/// The JSON of an event; `None` = the event only keeps the connection open.
+/// The JSON of an event; `None` if the event only keeps the connection open.
 ///
 /// # Errors
-///
-/// When the event reports a failure, or breaks the protocol.
+/// When the event reports a failure, or does not follow the protocol.
 pub(crate) fn parse_event(name: &str, data: &str) -> Result<Option<Value>, ModelError> {
     let text = data.trim();
     let is_error = name.eq_ignore_ascii_case("error");
@@ -24,18 +24,21 @@ pub(crate) fn parse_event(name: &str, data: &str) -> Result<Option<Value>, Model
         return Ok(None);
     }
     match serde_json::from_str::<Value>(text) {
-        // Gemini puts its errors into a list.
+        // Gemini sends its errors in a list.
         Ok(Value::Array(items)) => read_object(items.into_iter().next(), is_error),
         Ok(value) => read_object(Some(value), is_error),
         Err(_) if is_error || starts_with_error(text) => Err(failure::in_stream(&text.into())),
         Err(_) if text.len() <= MAX_WORD && !text.starts_with(['{', '[', '"', '<']) => Ok(None),
         Err(error) => Err(ModelError::Protocol {
-            // The position in the line is left out, because it does not help, and the line is the peer's.
+            // The position of the error is left out, because it refers to a line of the server's and does not
+            // help.
             message: format!("an event is not of its protocol ({:?} error)", error.classify()),
         }),
     }
 }
 
+/// The object of an event, or the error that it reports; anything other than an object is ignored unless the
+/// event is an error.
 fn read_object(value: Option<Value>, is_error: bool) -> Result<Option<Value>, ModelError> {
     match value {
         Some(value @ Value::Object(_)) => match failure::reported_error(&value, is_error) {

@@ -1,4 +1,4 @@
-//! Error answers and broken connections turned into [`ModelError`]s.
+//! Converts error answers and broken connections to [`ModelError`]s.
 
 use std::error::Error as _;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use crate::ModelError;
 use crate::text::quote_text;
 use crate::wire::context;
 
-/// The error for a status other than success. `body` = the part of the body that was read.
+/// The error for a status other than success. `body` is the part of the body that was read.
 pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str) -> ModelError {
     let value: Option<Value> = serde_json::from_str(body).ok();
     let message = value.as_ref().and_then(message_in).unwrap_or(body);
@@ -22,7 +22,7 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     match status {
         _ if is_context => ModelError::ContextLength { message },
         401 | 403 => ModelError::Auth { status, message },
-        // An empty account is reported as a rate limit, but no waiting helps.
+        // Providers report an empty account like a rate limit, but waiting does not help.
         429 if kind != "insufficient_quota" => ModelError::RateLimited { retry_after, message },
         300..=399 => ModelError::Http {
             status,
@@ -34,8 +34,8 @@ pub(crate) fn from_status(status: u16, retry_after: Option<Duration>, body: &str
     }
 }
 
-/// The error in a JSON object of a stream, in one of the shapes that servers use; `None` = no error.
-/// `is_error` = the event's type is `error`.
+/// The error that a JSON object of a stream reports, in one of the forms that servers use; `None` if it
+/// reports none. `is_error` is true if the event's type is `error`.
 pub(crate) fn reported_error(value: &Value, is_error: bool) -> Option<ModelError> {
     let field = |name: &str| value.get(name).filter(|field| !field.is_null());
     let is_said = |error: &&Value| match error {
@@ -47,11 +47,11 @@ pub(crate) fn reported_error(value: &Value, is_error: bool) -> Option<ModelError
         Value::Object(map) => !map.is_empty(),
     };
     if let Some(error) = field("error").filter(is_said) {
-        // Some servers put the code beside `error`.
+        // Some servers put the error's code beside `error`.
         let has_code = error.get("code").or(error.get("status")).or(error.get("type")).is_some();
         return Some(in_stream(if has_code || error.is_string() { error } else { value }));
     }
-    // MiniMax: every chunk has a status, 0 is good.
+    // MiniMax sends a status with every chunk; 0 means success.
     let base = field("base_resp").filter(|base| {
         base.get("status_code").and_then(Value::as_i64).is_some_and(|code| code != 0)
     });
@@ -75,7 +75,7 @@ pub(crate) fn reported_error(value: &Value, is_error: bool) -> Option<ModelError
     is_it.then(|| in_stream(value))
 }
 
-/// The error for a JSON error object inside a stream: the value of `error` in `{"error": ...}`, in any shape.
+/// The error for the value of `error` in `{"error": ...}` within a stream, in any form.
 pub(crate) fn in_stream(error: &Value) -> ModelError {
     let message = message_in(error).unwrap_or("no reason given");
     let inner = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
@@ -104,10 +104,10 @@ pub(crate) fn in_stream(error: &Value) -> ModelError {
     }
 }
 
-/// The code word for an error without one.
+/// The code of an error that has none.
 const NO_KIND: &str = "error";
 
-/// Returns whether the text of an error without a code word suggests that another try may succeed.
+/// Returns whether the text of an error without a code suggests that another attempt may succeed.
 fn is_transient(message: &str) -> bool {
     const SAYS: [&str; 12] = [
         "overloaded",
@@ -127,7 +127,7 @@ fn is_transient(message: &str) -> bool {
     SAYS.iter().any(|words| message.contains(words))
 }
 
-/// Code words for failures that may end within a moment.
+/// Codes of failures that may end within a moment.
 const TRANSIENT: [&str; 9] = [
     "api_error",
     "server_error",
@@ -150,7 +150,7 @@ fn status_in(error: &Value) -> Option<u16> {
     fields.iter().find_map(status)
 }
 
-/// The text for a person in an error answer, in one of the shapes that servers use.
+/// The text for people in an error answer, in one of the forms that servers use.
 fn message_in(value: &Value) -> Option<&str> {
     if let Value::Array(items) = value {
         return items.first().and_then(message_in);
@@ -162,12 +162,12 @@ fn message_in(value: &Value) -> Option<&str> {
     })
 }
 
-/// The original error of the provider behind OpenRouter, which OpenRouter passes on verbatim.
+/// The error of the provider behind OpenRouter, which OpenRouter passes on unchanged.
 fn raw_in(value: &Value) -> Option<&str> {
     value.get("error")?.get("metadata")?.get("raw")?.as_str()
 }
 
-/// The code word in an error answer.
+/// The code in an error answer.
 fn kind_in(value: &Value) -> Option<&str> {
     if let Value::Array(items) = value {
         return items.first().and_then(kind_in);
@@ -178,7 +178,7 @@ fn kind_in(value: &Value) -> Option<&str> {
     words.find(|word| *word != "error" && word.parse::<u16>().is_err())
 }
 
-/// The time that a `Retry-After` header asks for: seconds, or an HTTP date seen from `now`.
+/// The wait that a `Retry-After` header requests: in seconds, or until an HTTP date seen from `now`.
 pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
@@ -188,7 +188,7 @@ pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// The message of a transport failure, without the URL, which may contain credentials.
+/// The error for a failed connection, without the URL, which may contain credentials.
 pub(crate) fn network_error(error: reqwest::Error) -> ModelError {
     let error = error.without_url();
     let mut message = error.to_string();

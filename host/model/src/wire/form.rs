@@ -1,18 +1,18 @@
-//! The form of requests that a server accepts: fields that the server refused are omitted.
+//! Which optional fields a server accepts: fields that it has refused are left out of further requests.
 
 use crate::{Reasoning, ToolCall};
 
-/// The form of one model's requests. At first the form is that of the settings; each field that the server
-/// refuses by name is omitted from then on.
+/// The optional parts of a model's requests. At first all are sent; each field that the server refuses by
+/// name is left out from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestForm {
-    /// True if the answer is asked for as a stream.
+    /// True if the answer is requested as a stream.
     pub(crate) stream: bool,
-    /// True if `stream_options` asks for the usage, on an OpenAI-compatible wire.
+    /// True if `stream_options` requests the usage, for OpenAI-compatible servers.
     pub(crate) usage: bool,
     /// True if the stop words are sent.
     pub(crate) stop: bool,
-    /// The messages that are sent with their reasoning.
+    /// The messages whose reasoning is sent back.
     pub(crate) reasoning: ReasoningScope,
 }
 
@@ -21,16 +21,17 @@ pub(crate) struct RequestForm {
 pub(crate) enum ReasoningScope {
     /// All messages with reasoning.
     All,
-    /// Messages with calls, because an older DeepSeek refuses reasoning in other messages.
+    /// Only messages with calls, because an older DeepSeek refuses reasoning in other messages.
     WithCalls,
     /// No message.
     Nowhere,
 }
 
 impl RequestForm {
-    /// The form after a refusal with this text; `None` = the text names no field that can be omitted.
+    /// The parts to send after a refusal with this text; `None` if the text names no field that can be left
+    /// out.
     pub(crate) fn after_refusal(self, status: u16, words: &str) -> Option<Self> {
-        // 401, 403, 404 and 429 are about something else.
+        // Other statuses, for example 401, 403, 404 and 429, are about something else.
         if !matches!(status, 400 | 415 | 422 | 501) {
             return None;
         }
@@ -39,7 +40,7 @@ impl RequestForm {
         if self.usage && self.stream && (says("stream_options") || says("include_usage")) {
             return Some(Self { usage: false, ..self });
         }
-        // The caller cuts the answer at the stop words in any case.
+        // Without the field the caller still cuts the answer at the stop words.
         let of_stop = ["'stop'", "\"stop\"", "`stop`", "stop_sequences", "argument supplied: stop"];
         if self.stop && of_stop.iter().any(|word| says(word)) {
             return Some(Self { stop: false, ..self });
@@ -60,7 +61,8 @@ impl RequestForm {
         None
     }
 
-    /// The reasoning of a message for a request to `model`; reasoning of another model is dropped.
+    /// The part of a message's reasoning that a request to `model` contains; reasoning of another model is
+    /// left out.
     pub(crate) fn carried_reasoning<'r>(
         self,
         reasoning: Option<&'r Reasoning>,

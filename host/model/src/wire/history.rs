@@ -1,7 +1,7 @@
-//! Earlier answers of a model, in a form that a provider accepts.
+//! Converts earlier answers of a model to a form that a provider accepts.
 //!
-//! A provider checks the history of a request more strictly than its own output. For example, a call with
-//! malformed arguments or an odd name would make every later request of the conversation fail.
+//! A provider checks the conversation in a request more strictly than its own output. For example, a call
+//! with malformed arguments or an unusual name would make every later request of the conversation fail.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 /// The text in place of an image whose bytes are not stored any more.
 pub(crate) const LOST_IMAGE: &str = "[an image that is no longer stored]";
 
-/// Longest tool name that both providers accept in a history.
+/// The longest tool name that both providers accept in a conversation.
 const MAX_WIRE_NAME: usize = 64;
 
-/// The arguments of an earlier call as a JSON object. Malformed arguments become an object with the model's
-/// text in `invalid_json`.
+/// The arguments of an earlier call as a JSON object. Malformed arguments become an object whose field
+/// `invalid_json` has the model's text.
 pub(crate) fn arguments_object(arguments: &str) -> Value {
     if arguments.trim().is_empty() {
         return Value::Object(Map::new());
@@ -30,7 +30,7 @@ pub(crate) fn arguments_object(arguments: &str) -> Value {
 }
 
 /// The arguments of an earlier call as JSON text. Valid arguments keep the model's own bytes, so that the
-/// provider's cache matches.
+/// provider's prompt cache matches.
 pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(arguments) {
         Ok(Value::Object(_)) => Cow::Borrowed(arguments),
@@ -38,7 +38,7 @@ pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
     }
 }
 
-/// A tool name or call id with the characters that providers allow; others become `_`.
+/// A tool's name or call's id in which each character that providers do not allow is replaced by `_`.
 pub(crate) fn sanitize_identifier(text: &str, max: usize) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if text.is_empty() {
@@ -51,7 +51,7 @@ pub(crate) fn sanitize_identifier(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(cleaned.take(max).collect())
 }
 
-/// A tool name converted by [`sanitize_identifier`], cut to the length that both providers accept.
+/// A tool's name like [`sanitize_identifier`], of a length that both providers accept.
 pub(crate) fn tool_name(name: &str) -> Cow<'_, str> {
     sanitize_identifier(name, MAX_WIRE_NAME)
 }

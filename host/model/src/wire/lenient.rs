@@ -1,9 +1,10 @@
-//! Fields of a peer's JSON as real servers write them: a number as a float or a text, a text that is null. A
-//! field of the wrong type counts as absent, so that the answer is not lost.
+//! Reads fields of a server's JSON as leniently as needed: a number may be a float or a text, a text may be
+//! null. A field of the wrong type counts as absent, so that the answer is not lost.
 
 use serde_json::{Map, Value};
 
-/// A count: whole, not negative. A fraction is rounded up, since part of a token was one.
+/// A count: a whole number that is not negative. A fraction is rounded up, because a part of a token costs a
+/// whole one.
 pub(crate) fn read_count(map: &Value, field: &str) -> Option<u64> {
     let value = map.get(field)?;
     if let Some(count) = value.as_u64() {
@@ -14,7 +15,7 @@ pub(crate) fn read_count(map: &Value, field: &str) -> Option<u64> {
         Value::String(text) => text.trim().parse().ok()?,
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
     };
-    // The cast is exact enough below 2^53, and no real count is above.
+    // The cast is exact below 2^53, and no real count is larger.
     let fits = number.is_finite() && (0.0..9e15).contains(&number);
     #[expect(
         clippy::cast_possible_truncation,
@@ -24,7 +25,7 @@ pub(crate) fn read_count(map: &Value, field: &str) -> Option<u64> {
     fits.then(|| number.ceil() as u64)
 }
 
-/// A text; empty if missing. A number becomes its digits, because some servers send ids as numbers.
+/// A text; empty if it is missing. A number becomes its digits, because some servers send ids as numbers.
 pub(crate) fn read_text(map: &Value, field: &str) -> String {
     match map.get(field) {
         Some(Value::String(text)) => text.clone(),
@@ -33,12 +34,12 @@ pub(crate) fn read_text(map: &Value, field: &str) -> String {
     }
 }
 
-/// A non-empty object in a field.
+/// The object in a field; `None` if it is missing, empty, or no object.
 pub(crate) fn read_object<'v>(map: &'v Value, field: &str) -> Option<&'v Map<String, Value>> {
     map.get(field)?.as_object().filter(|map| !map.is_empty())
 }
 
-/// The elements of a list. A value that is no list is the only element; null has no elements.
+/// The elements of a list. A value that is no list counts as the only element; null has none.
 pub(crate) fn read_items<'v>(map: &'v Value, field: &str) -> &'v [Value] {
     match map.get(field) {
         None | Some(Value::Null) => &[],

@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::key::{ApiKey, REDACTED, begun_key_len};
 use crate::{ModelReply, StopReason, StreamEvent, ToolCall};
 
-/// Events on their way to the caller.
+/// Passes events on to the caller with the key masked.
 pub(crate) struct KeyMask<'k, 'e> {
-    /// `None` = no key to mask.
+    /// The key to mask; `None` if there is none.
     key: Option<&'k str>,
     events: &'e mut (dyn FnMut(StreamEvent) + Send),
     text: String,
@@ -27,7 +27,7 @@ impl<'k, 'e> KeyMask<'k, 'e> {
         Self { key, events, text: String::new(), thinking: String::new() }
     }
 
-    /// Passes an event on.
+    /// Passes an event on, with the key masked in its text.
     pub(crate) fn mask_event(&mut self, event: StreamEvent) {
         let Some(key) = self.key else { return (self.events)(event) };
         match event {
@@ -55,7 +55,7 @@ impl<'k, 'e> KeyMask<'k, 'e> {
         }
     }
 
-    /// Passes on the text that was held back.
+    /// Passes on the text that was kept back.
     pub(crate) fn flush_all(&mut self) {
         self.flush_text();
         self.flush_thinking();
@@ -73,14 +73,14 @@ impl<'k, 'e> KeyMask<'k, 'e> {
         }
     }
 
-    /// The answer without the key. Arguments stay valid JSON.
+    /// Masks the key in an answer. Its arguments stay valid JSON.
     pub(crate) fn mask_reply(&self, mut reply: ModelReply) -> ModelReply {
         let Some(key) = self.key else { return reply };
         reply.text = replace_key(key, reply.text);
         if let StopReason::Other(word) = reply.stop {
             reply.stop = StopReason::Other(replace_key(key, word));
         }
-        // Reasoning is signed, so it is kept whole or not at all.
+        // Reasoning is signed, so it is kept unchanged, or dropped if it contains the key.
         reply.reasoning = reply
             .reasoning
             .filter(|kept| serde_json::to_string(kept).is_ok_and(|text| !text.contains(key)));
@@ -94,7 +94,7 @@ impl<'k, 'e> KeyMask<'k, 'e> {
     }
 }
 
-/// The part of a text that cannot be the beginning of the key. The rest is held back.
+/// Returns the part of a streamed text that cannot contain the beginning of the key; the rest is kept back.
 fn release_piece(kept: &mut String, key: &str, text: &str) -> Option<String> {
     kept.push_str(text);
     let mut out = String::new();
@@ -115,9 +115,9 @@ fn replace_key(key: &str, text: String) -> String {
     if text.contains(key) { text.replace(key, REDACTED) } else { text }
 }
 
-/// Arguments without the key in their texts. Arguments without the key keep the model's own bytes.
+/// Masks the key in the texts of JSON arguments. Arguments without the key keep the model's own bytes.
 fn mask_arguments(key: &str, text: String) -> String {
-    // An escape may hide it.
+    // An escaped letter may hide the key, so only a text without escapes can be skipped.
     if !text.contains(key) && !text.contains('\\') {
         return text;
     }
@@ -131,7 +131,7 @@ fn mask_arguments(key: &str, text: String) -> String {
     }
 }
 
-/// Returns whether anything was masked. As deep as the parser goes, which has a bound.
+/// Masks the key in all texts of a value; returns whether it occurred. The depth is bounded by the parser.
 fn mask_value(key: &str, value: &mut Value) -> bool {
     match value {
         Value::String(text) if text.contains(key) => {

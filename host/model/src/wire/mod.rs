@@ -1,5 +1,5 @@
-//! Models reached over HTTP: one driver for retries, timeouts and streaming, and one dialect
-//! per wire format.
+//! Models that are reached over HTTP: one driver for retries, time limits and streaming, and one dialect for
+//! each API.
 
 mod answer;
 mod anthropic;
@@ -44,7 +44,7 @@ use crate::{
     StreamEvent, TimeoutPhase,
 };
 
-/// A model behind an HTTP API. Made by [`crate::ModelConfig::build_model`].
+/// A model behind an HTTP API, built by [`crate::ModelConfig::build_model`].
 #[derive(Debug)]
 pub struct WireModel {
     id: String,
@@ -53,20 +53,20 @@ pub struct WireModel {
     endpoint: Endpoint,
     retries: RetryPolicy,
     images: bool,
-    /// The last form of request that the server accepted.
+    /// The optional fields of the last request that the server accepted.
     form: Mutex<RequestForm>,
 }
 
-/// The number and times of attempts for a failed call.
+/// How often a failed call is attempted again, and after which delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Most attempts, the first included; 1 never retries. Default
+    /// The most attempts, including the first; 1 = no retries. Default:
     /// [`MAX_ATTEMPTS`](crate::limits::MAX_ATTEMPTS).
     pub attempts: u32,
-    /// Delay before the first retry. It doubles each time, and up to as much again is added at
-    /// random. Default [`RETRY_MIN_DELAY`](crate::limits::RETRY_MIN_DELAY).
+    /// The delay before the first retry. It doubles each time, and a random time of up to the same length is
+    /// added. Default: [`RETRY_MIN_DELAY`](crate::limits::RETRY_MIN_DELAY).
     pub min_delay: Duration,
-    /// Largest delay before the random part is added. Default
+    /// The largest delay before the random part is added. Default:
     /// [`RETRY_MAX_DELAY`](crate::limits::RETRY_MAX_DELAY).
     pub max_delay: Duration,
 }
@@ -77,57 +77,58 @@ impl Default for RetryPolicy {
     }
 }
 
-/// The wire formats.
+/// The API that a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WireDialect {
     OpenAi(MaxTokensField),
     Anthropic,
 }
 
-/// The field that carries the output limit on an OpenAI-compatible wire.
+/// The field of a request with the output limit, for OpenAI-compatible servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxTokensField {
     /// The older name, which every compatible server knows.
     MaxTokens,
-    /// The newer name, which OpenAI's own reasoning models insist on.
+    /// The newer name, which OpenAI's own reasoning models require.
     MaxCompletionTokens,
 }
 
-/// The configuration's part in every request of a model.
+/// The configured part of every request of a model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestSettings {
     pub(crate) model: String,
-    /// Wire, name and host, for example `openai:kimi-k2@api.moonshot.ai`, to which reasoning belongs.
+    /// The kind of API, name and host of the model, for example `openai:kimi-k2@api.moonshot.ai`; its
+    /// reasoning is labelled with it.
     pub(crate) identity: String,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,
     pub(crate) effort: Option<Effort>,
-    /// Fields that only this server knows; see [`crate::ModelConfig::extra_body`].
+    /// Fields that only this server knows, see [`crate::ModelConfig::extra_body`].
     pub(crate) extra: serde_json::Map<String, serde_json::Value>,
 }
 
 impl RequestSettings {
-    /// The extra fields of this request. INV-363: a request with a stranger's text has no extra fields.
+    /// The additional fields of this request. INV-363: a request with a stranger's text has none.
     pub(crate) fn extra_fields(
         &self,
         request: &ChatRequest,
     ) -> impl Iterator<Item = (&str, &serde_json::Value)> {
-        // A request's own setting precedes the configured one.
+        // A field that the request sets itself is not taken from the configuration.
         let (chooses, foreign) = (leaves_choice(request), request.foreign);
         let fields = self.extra.iter().map(|(name, value)| (name.as_str(), value));
-        // Servers refuse a choice without tools.
+        // Servers refuse `tool_choice` in a request without tools.
         fields.filter(move |(name, _)| {
             !foreign && (chooses || *name != "tool_choice") && !request.sampling.sets_field(name)
         })
     }
 }
 
-/// Returns whether there are tools to choose from, and the request leaves the choice to others.
+/// Returns whether the request has tools, and leaves the choice to the model or the configuration.
 fn leaves_choice(request: &ChatRequest) -> bool {
     !request.tools.is_empty() && request.choice.is_none()
 }
 
-/// Makes an answer of the events of one response.
+/// Builds an answer from the events of one response, for one API.
 trait ReplyDecoder: Send {
     /// Parses the next event.
     fn decode_event(
@@ -140,33 +141,33 @@ trait ReplyDecoder: Send {
     /// Parses an answer that is not a stream.
     fn decode_whole(&mut self, body: &str, sink: &mut AttemptSink<'_>) -> Result<(), ModelError>;
 
-    /// The progress of the answer.
+    /// How far the answer has arrived.
     fn progress(&self) -> AnswerProgress;
 
-    /// Returns the answer. Called only when the answer is complete.
+    /// The answer. Called only when it is complete.
     fn into_reply(self: Box<Self>) -> ModelReply;
 }
 
-/// The progress of an answer.
+/// How far an answer has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnswerProgress {
     /// A part of the answer is still missing.
     Partial,
-    /// The answer is complete, but the usage may still arrive.
+    /// The answer is complete, but the usage may still follow.
     Complete,
     /// The server has ended the stream.
     Over,
 }
 
-/// The failure of an attempt.
+/// The error of an attempt.
 struct FailedAttempt {
     error: ModelError,
-    /// The form of request that the server may accept instead.
+    /// The optional fields that the server may accept instead, if it has refused one of them.
     other: Option<RequestForm>,
 }
 
 impl FailedAttempt {
-    /// Masks the key in the error, in case the server repeated the key.
+    /// Masks the key in the error, because the server may have repeated it.
     fn without_key(self, endpoint: &Endpoint) -> Self {
         Self { error: self.error.clean_words(&|text| endpoint.redact(text).into_owned()), ..self }
     }
@@ -178,16 +179,17 @@ impl From<ModelError> for FailedAttempt {
     }
 }
 
-/// The form of a response's answer.
+/// How a response contains its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseCarrier {
     Stream,
     Json,
-    /// A response without an answer: an error, a web page.
+    /// Not at all: it is an error or a web page.
     Refusal,
 }
 
 impl WireModel {
+    /// A model with default retries, without images, and with all optional fields in its requests.
     pub(crate) fn new(
         dialect: WireDialect,
         mut settings: RequestSettings,
@@ -269,7 +271,7 @@ impl WireModel {
                 (form, body) = (simpler, without);
                 continue;
             }
-            // Text that was passed on is final unless the caller can withdraw it.
+            // Text that was passed on is final, unless the caller can withdraw it.
             let may_retry = error.is_retryable() && (!sink.has_text() || cx.takes_back);
             let after = match may_retry {
                 true => delays.next().and_then(|delay| retry_pause(delay, error.retry_after())),
@@ -286,8 +288,8 @@ impl WireModel {
         }
     }
 
-    /// The request in a form without the refused field; `None` = the body would be the same. Ends, because
-    /// each form has fewer fields than the one before.
+    /// The request without the field that the server has refused; `None` if the body would be the same. The
+    /// retries end, because each has fewer fields than the one before.
     fn simplify_request(
         &self,
         request: &ChatRequest,
@@ -325,6 +327,8 @@ impl WireModel {
         }
     }
 
+    /// Makes one attempt: sends the body, waits for the response, and reads it as a stream, as JSON or as a
+    /// refusal, all within the limit for the first token.
     async fn attempt_request(
         &self,
         request: &ChatRequest,
@@ -363,7 +367,7 @@ impl WireModel {
         Ok(decoder.into_reply())
     }
 
-    /// Reads events until the answer is complete.
+    /// Reads the events of a stream until the answer is complete.
     async fn read_stream(
         &self,
         response: reqwest::Response,
@@ -381,7 +385,7 @@ impl WireModel {
                 Ok(Ok(None)) => {
                     let ended =
                         sse.end_stream(&mut |event, data| decoder.decode_event(event, data, sink));
-                    // The rest of a cut event is ignored.
+                    // An event that was cut off is ignored.
                     if let Err(error) = ended
                         && !matches!(error, ModelError::Protocol { .. })
                     {
@@ -395,7 +399,7 @@ impl WireModel {
             let complete = decoder.progress() != AnswerProgress::Partial;
             let chunk = match next {
                 Ok(Ok(Some(chunk))) => chunk,
-                // A complete answer is returned whatever happens afterwards.
+                // A complete answer is returned, whatever happens afterwards.
                 _ if complete => return Ok(()),
                 Ok(Ok(None)) => return Err(ModelError::Cut),
                 Ok(Err(BodyError::Body(error))) => return Err(error),
@@ -417,14 +421,14 @@ impl WireModel {
                 AnswerProgress::Complete => deadline = Instant::now() + AFTER_FINISH_WAIT,
                 AnswerProgress::Partial => pushed?,
             }
-            // Any event is a sign of life, pings included; comments are not.
+            // Any event, including pings, shows that the server is alive; comments do not.
             if decoder.progress() == AnswerProgress::Partial && sink.has_started() && events > 0 {
                 deadline = Instant::now() + timeouts.between_tokens;
             }
         }
     }
 
-    /// The error of a response without an answer.
+    /// Reads the error of a response without an answer.
     async fn read_refusal(&self, response: reqwest::Response, form: RequestForm) -> FailedAttempt {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER);
@@ -444,8 +448,8 @@ impl WireModel {
     }
 }
 
-/// The text of a body, at most `most` bytes. A body that breaks off is returned too, because it is the best
-/// explanation available.
+/// Reads at most `most` bytes of a body as text. If the body breaks off, the part that arrived is returned,
+/// because nothing explains the error better.
 async fn read_body(response: reqwest::Response, most: usize) -> Result<String, ModelError> {
     let mut body = Vec::new();
     let mut reading = WireBody::from_response(response)?;
@@ -476,6 +480,8 @@ impl ChatModel for WireModel {
         self.images
     }
 
+    /// Makes the call with retries and within the total time limit, masks the key in all events and in the
+    /// answer, and ends early if the caller cancels.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -503,7 +509,7 @@ impl ChatModel for WireModel {
     }
 }
 
-/// The wait before another attempt; `None` = the provider requests a longer wait than a run can afford.
+/// The wait before another attempt; `None` if the provider requests a longer wait than a run can afford.
 fn retry_pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
     match asked {
         Some(asked) if asked > MAX_RETRY_AFTER => None,
@@ -521,8 +527,8 @@ fn silence_error(started: bool, timeouts: ModelTimeouts) -> ModelError {
     ModelError::Timeout { phase, after }
 }
 
-/// The carrier of a response's answer. A missing or unknown content type counts as a stream, because some
-/// servers send streams so.
+/// Detects how a response contains its answer. A missing or unknown content type counts as a stream, because
+/// some servers send streams in this way.
 fn detect_carrier(response: &reqwest::Response) -> ResponseCarrier {
     let kind = response.headers().get(CONTENT_TYPE);
     let kind = kind.map(|kind| String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase());

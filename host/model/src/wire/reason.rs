@@ -1,12 +1,12 @@
-//! The reasons for the end of an answer, in the words of many providers.
+//! Translates the words with which providers state why an answer ended.
 
 use crate::text::quote_text;
 use crate::{ModelError, StopReason};
 
-/// A row: the providers' words, in lower case, and the reason that they mean.
+/// A row of the table: words of providers in lower case, and their meaning.
 type Row = (&'static [&'static str], fn() -> StopReason);
 
-/// Words for ends of an answer that is usable.
+/// Words for the end of a usable answer.
 const ENDS: [Row; 4] = [
     (
         &["stop", "eos", "eos_token", "end_turn", "end", "stop_sequence", "complete", "completed"],
@@ -47,7 +47,7 @@ const ENDS: [Row; 4] = [
     ),
 ];
 
-/// Words for failures of the provider: the text so far is no answer.
+/// Words for a failure of the provider: the text so far is no answer.
 const FAILURES: [&str; 14] = [
     "error",
     "server_error",
@@ -65,16 +65,15 @@ const FAILURES: [&str; 14] = [
     "function_call_filter",
 ];
 
-/// The meaning of a provider's word for the end of an answer. An unknown word is returned as `Other`, not as
-/// a good end.
+/// The meaning of a provider's word for the end of an answer. An unknown word becomes [`StopReason::Other`],
+/// and not a good end.
 ///
 /// # Errors
-///
 /// When the word means that the provider failed in the middle of the answer.
 pub(crate) fn parse_stop_reason(word: &str) -> Result<StopReason, ModelError> {
     let lower = word.trim().to_ascii_lowercase().replace('-', "_");
     let lower = lower.strip_prefix("finishreason.").unwrap_or(&lower);
-    // Gemini behind its compatible wire, for example `content_filter: RECITATION`.
+    // Gemini's compatible API adds a detail, for example `content_filter: RECITATION`.
     let known = lower.split(':').next().unwrap_or(lower).trim();
     if FAILURES.contains(&known) {
         return Err(ModelError::Provider {

@@ -1,4 +1,4 @@
-//! The events of a model's stream, with halves of a character joined.
+//! Decodes the server-sent events of a model's stream, and joins characters that were split between events.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use belljar_received::sse::{EventDecoder, EventTooLong, SseEvent};
 use crate::ModelError;
 use crate::limits::{MAX_EVENT_BYTES, MAX_RESPONSE_BYTES};
 
-/// The reader of each event: the type of the event, empty if it has none, and the data.
+/// A function that is called for each event with its type (empty if it has none) and its data.
 type ReadEvent<'a> = dyn FnMut(&str, &str) -> Result<(), ModelError> + 'a;
 
-/// The state between two chunks of a stream.
+/// The state of decoding between two chunks of a stream.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     events: EventDecoder,
-    /// Bytes of the whole response so far.
+    /// The bytes of the whole response so far.
     total_bytes: usize,
-    /// INV-470: half a surrogate pair is joined with the other one in the next event, or mended.
+    /// INV-470: joins half a surrogate pair with the other half in the next event, or replaces it.
     joiner: PairJoiner,
 }
 
@@ -35,7 +35,7 @@ impl From<EventTooLong> for ModelError {
 }
 
 impl SseDecoder {
-    /// Takes the next bytes and gives every event that they complete to `each`.
+    /// Decodes the next bytes, and calls `each` for every event that they complete.
     pub(crate) fn push(
         &mut self,
         mut chunk: &[u8],
@@ -51,8 +51,8 @@ impl SseDecoder {
         Ok(())
     }
 
-    /// Nothing more comes: gives the last event, should the blank line behind it be missing, and an event that
-    /// waits for the other half of a pair.
+    /// Ends the stream: calls `each` for the last event, even if no blank line follows it, and for an event
+    /// that waits for the other half of a pair.
     pub(crate) fn end_stream(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         if let Some(event) = self.events.end() {
             self.pass_on(&event, each)?;
@@ -60,7 +60,7 @@ impl SseDecoder {
         self.joiner.end(each)
     }
 
-    /// The stream broke off: gives an event that waits for the other half of a pair, and no more.
+    /// Ends a stream that broke off: calls `each` only for an event that waits for the other half of a pair.
     pub(crate) fn release_event(&mut self, each: &mut ReadEvent<'_>) -> Result<(), ModelError> {
         self.joiner.end(each)
     }

@@ -1,23 +1,23 @@
-//! Reasoning while it streams in, joined so that it can be sent back unchanged.
+//! Joins streamed reasoning so that it can be sent back unchanged.
 
 use serde_json::{Map, Value};
 
 use crate::limits::{MAX_REASONING_BYTES, MAX_REASONING_PARTS};
 use crate::reasoning::{CallFields, PlacedBlock, Reasoning};
 
-/// The way in which the pieces of a field are joined.
+/// How the pieces of a field are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JoinRule {
     /// Texts, joined in order.
     Text,
-    /// The pieces are lists of parts; a part may arrive in several pieces.
+    /// Lists of parts; a part may arrive in several pieces.
     Parts,
     /// Each piece replaces the earlier ones.
     Last,
 }
 
 /// The fields with reasoning in answers of OpenAI-compatible servers, which the next request must send back.
-/// Each comment names the servers that use a field.
+/// The comments name the servers that use a field.
 const FIELDS: [(&str, JoinRule); 8] = [
     // DeepSeek, Kimi, GLM, Qwen, older vLLM, llama.cpp, SGLang.
     ("reasoning_content", JoinRule::Text),
@@ -40,23 +40,23 @@ const FIELDS: [(&str, JoinRule); 8] = [
 const FIELDS_OF_CALLS: [&str; 3] =
     ["extra_content", "provider_specific_fields", "thought_signature"];
 
-/// Fields of a part that grow; every other one is replaced.
+/// The fields of a part to which later pieces are appended; every other field is replaced.
 const GROWING: [&str; 4] = ["text", "summary", "thinking", "data"];
 
-/// The received reasoning of an answer.
+/// The reasoning of an answer as far as it has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct StreamedReasoning {
     reasoning: Reasoning,
-    /// The server's numbers of the blocks.
+    /// The number that the server gave each block.
     keys: Vec<u64>,
     bytes: usize,
-    /// True if the reasoning exceeded its bound. All of it is dropped then, because a provider refuses a
-    /// part.
+    /// True if the reasoning exceeded its limit. All of it is dropped then, because a provider refuses a part
+    /// of it.
     lost: bool,
 }
 
 impl StreamedReasoning {
-    /// Stores the fields of a message, or of a piece of a message, on an OpenAI-compatible wire.
+    /// Stores the reasoning fields of a message, or of a piece of it, from an OpenAI-compatible server.
     pub(crate) fn take_message(&mut self, delta: &Value) {
         for (name, joined) in FIELDS {
             let Some(value) = delta.get(name).filter(|value| is_given(name, value)) else {
@@ -88,7 +88,7 @@ impl StreamedReasoning {
         }
     }
 
-    /// Stores the fields of call number `call`, or of a piece of it.
+    /// Stores the reasoning fields of the call with the position `call`, or of a piece of it.
     pub(crate) fn take_call(&mut self, call: usize, fragment: &Value) {
         for name in FIELDS_OF_CALLS {
             let value = fragment.get(name).filter(|value| is_given(name, value));
@@ -104,8 +104,8 @@ impl StreamedReasoning {
         }
     }
 
-    /// Adds a thought in a message's content, in Mistral's form: the thought arrives in pieces, each with
-    /// texts of its own.
+    /// Adds reasoning in a message's content, in Mistral's form: a thought arrives in pieces, each with texts
+    /// of its own. `text` and `calls` are its position.
     pub(crate) fn take_part(&mut self, part: &Map<String, Value>, text: usize, calls: usize) {
         let whole = Value::Object(part.clone());
         if !self.has_room(&whole) {
@@ -126,7 +126,7 @@ impl StreamedReasoning {
         }
     }
 
-    /// Begins a block under the server's number `key`.
+    /// Begins a block with the server's number `key`.
     pub(crate) fn begin_block(
         &mut self,
         key: u64,
@@ -143,7 +143,7 @@ impl StreamedReasoning {
         }
     }
 
-    /// Adds to a field of the block with the number `key`; `replaces` = replaces the field.
+    /// Adds to a field of the block with the number `key`; if `replaces` is true, replaces the field.
     pub(crate) fn grow_block(&mut self, key: u64, field: &str, piece: &str, replaces: bool) {
         if self.lost || !self.reserve_bytes(piece.len()) {
             return;
@@ -158,11 +158,11 @@ impl StreamedReasoning {
         }
     }
 
-    /// All reasoning of the answer, labelled with `model`. `cut` = the answer was cut short, so an unsigned
-    /// thought among signed ones is not whole.
+    /// All reasoning of the answer, labelled with `model`. `cut` is true if the answer was cut off, so that
+    /// an unsigned thought among signed ones is incomplete.
     pub(crate) fn into_reasoning(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
         let mut reasoning = self.reasoning;
-        // A field that the model sent empty: only DeepSeek wants such a field back, and only with a call.
+        // A field that the model sent empty: only DeepSeek requires such a field back, and only with a call.
         if calls == 0 {
             let is_empty = |value: &Value| value.as_str().is_some_and(str::is_empty);
             reasoning.fields.retain(|_, value| !is_empty(value));
@@ -182,7 +182,7 @@ impl StreamedReasoning {
     }
 
     fn has_room(&mut self, value: &Value) -> bool {
-        // As text, so that structure counts too.
+        // Measured as JSON text, so that brackets and names count too.
         let bytes = match value {
             Value::String(text) => text.len(),
             other => other.to_string().len(),
@@ -200,8 +200,8 @@ impl StreamedReasoning {
     }
 }
 
-/// Returns whether a field has a value. An empty `reasoning_content` is a value, because a model may have
-/// thought nothing before a call.
+/// Returns whether a field has a value. An empty `reasoning_content` is one, because a model may have sent no
+/// reasoning before a call.
 fn is_given(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -212,7 +212,7 @@ fn is_given(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Joins a piece to the part that it continues, or adds the piece as a new part.
+/// Appends a piece to the part that it continues, or adds it as a new part.
 fn join_part(parts: &mut Vec<Value>, piece: &Value) {
     let Value::Object(piece) = piece else {
         parts.push(piece.clone());
@@ -220,7 +220,8 @@ fn join_part(parts: &mut Vec<Value>, piece: &Value) {
     };
     let at = match piece.get("index").filter(|index| !index.is_null()) {
         Some(_) => parts.iter().rposition(|part| continues_part(part, piece)),
-        // Without a number only the last part can go on; one that was signed is whole.
+        // A piece without a number can only continue the last part, and only if that is not signed, because a
+        // signed part is complete.
         None => parts.len().checked_sub(1).filter(|at| {
             parts.get(*at).is_some_and(|part| continues_part(part, piece) && !is_signed(part))
         }),
@@ -242,12 +243,13 @@ fn continues_part(part: &Value, piece: &Map<String, Value>) -> bool {
         let (known, new) = (part.get(*name), piece.get(*name));
         match (known.filter(|value| !value.is_null()), new.filter(|value| !value.is_null())) {
             (Some(known), Some(new)) => known == new,
-            // A number, once there, is on every piece of its part.
+            // If a part has a number, every piece of it has the number.
             (known, new) => *name != "index" || known.is_none() == new.is_none(),
         }
     })
 }
 
+/// Merges a piece into a part: texts that grow are appended, other fields replaced.
 fn grow_part(part: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (name, value) in piece {
         match (part.get_mut(name), value) {

@@ -1,4 +1,4 @@
-//! The messages wire.
+//! Tests of Anthropic's messages API.
 
 use belljar_model::{
     CallContext, ChatMessage, ChatModel, Effort, KeySource, ModelError, ModelProvider, StopReason,
@@ -183,7 +183,7 @@ async fn blank_texts_are_left_out_because_the_api_refuses_them() {
     assert_eq!(body["messages"][0]["content"].as_array().unwrap().len(), 2);
 }
 
-/// Removes the cache markers and writes the body again.
+/// Removes the cache markers from a body, and serializes it again.
 fn without_markers(body: &str) -> String {
     body.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }

@@ -1,4 +1,4 @@
-//! Servers that refuse, break off, stall or flood.
+//! Tests with servers that refuse, break off, stop sending, or send without end.
 
 use std::time::Duration;
 
@@ -230,7 +230,7 @@ async fn an_answer_that_is_no_stream_is_taken_as_json_and_refused_otherwise() {
 }
 
 trait ChatAndCancel {
-    /// Calls the model and cancels when `when` says so of an event.
+    /// Calls the model, and cancels the call when `when` returns true for an event.
     async fn chat_and_cancel(
         &self,
         cx: &CallContext<'_>,

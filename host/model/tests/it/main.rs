@@ -1,4 +1,4 @@
-//! The crate from outside: wire clients against servers on loopback, scripts and recordings.
+//! Tests of the crate from outside: HTTP models against servers on loopback, scripts and recordings.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! The chat-completions wire.
+//! Tests of OpenAI's chat completions.
 
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, ModelProvider,
@@ -22,7 +22,7 @@ fn finish(reason: &str) -> String {
         .to_string()
 }
 
-/// The reply that a response of these events makes.
+/// The answer that a stream of these events results in.
 async fn answer(events: &[&str]) -> belljar_model::ModelReply {
     let server = Server::new(vec![stream(events)]).await;
     reply(&openai(&server), &first_turn()).await
@@ -257,7 +257,7 @@ async fn a_request_has_the_shape_that_servers_expect() {
     assert_eq!(seen.json(), expected);
 }
 
-/// How it is sampled, as a caller says it.
+/// All sampling parameters, as a caller may set them.
 fn sampled() -> Sampling {
     Sampling {
         top_p: Some(0.5),

@@ -1,4 +1,4 @@
-//! Forms of answers that strict readers refuse: half a surrogate pair, a body that is compressed.
+//! Tests of answers that strict parsers refuse: half a surrogate pair, a compressed body.
 
 use std::io::Write as _;
 
@@ -45,7 +45,7 @@ async fn half_a_surrogate_pair_in_a_stream_is_replaced_and_a_pair_over_two_delta
 
 #[tokio::test]
 async fn half_a_pair_at_the_end_of_a_stream_is_not_lost() {
-    // The answer is complete with `[DONE]`, which some servers send in place of a reason.
+    // Some servers send `[DONE]` in place of a reason, which completes the answer.
     let both = format!("{}\n\ndata: [DONE]", delta("cut \\ud83d"));
     let server = Server::new(vec![stream(&[&both])]).await;
     assert_eq!(reply(&openai(&server), &first_turn()).await.text, "cut \u{fffd}");
@@ -105,7 +105,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A response with a body in this coding.
+/// A response whose body has this content coding.
 fn coded(status: &str, kind: &str, coding: &str, body: &[u8]) -> Vec<Step> {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-encoding: {coding}\r\nconnection: close\r\n\r\n"
@@ -131,7 +131,7 @@ async fn an_answer_that_is_compressed_unasked_is_decoded_as_it_streams() {
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "hi", "{coding}");
         assert_eq!(server.seen()[0].header("accept-encoding"), None);
     }
-    // What was flushed is told while the connection stays open.
+    // Text that was flushed is passed on while the connection stays open.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(answer().as_bytes()).unwrap();
     encoder.flush().unwrap();

@@ -1,4 +1,4 @@
-//! Recordings that play back.
+//! Tests that recordings can be played.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::support::{Server, chat, first_turn, openai, result, status, stream, yaml};
 use crate::wild::{DONE, delta, finish};
 
-/// Plays a conversation of agent `a` to its end: every call gets a result, good or bad in turn.
+/// Plays a conversation of agent `a` to its end: every call gets a result, in turn a success and a failure.
 async fn converse(model: &dyn ChatModel, turns: usize) -> Vec<Result<ModelReply, ModelError>> {
     let mut request = first_turn();
     let mut results = Vec::new();

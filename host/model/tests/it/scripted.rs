@@ -1,4 +1,4 @@
-//! The scripted model.
+//! Tests of the scripted model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn script(yaml: &str) -> ScriptedModel {
     ScriptedModel::from_yaml(yaml, Path::new("t.yaml")).unwrap()
 }
 
-/// One agent `a` whose first turn has these lines.
+/// A transcript of one agent `a` whose first turn has these lines.
 fn one_turn(turn: &str) -> String {
     let lines: Vec<String> = turn.lines().map(|line| format!("        {line}\n")).collect();
     let body = lines.concat();

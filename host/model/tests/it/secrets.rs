@@ -1,4 +1,4 @@
-//! The key goes to the configured server and nowhere else.
+//! Tests that the key is sent to the configured server and appears nowhere else.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use crate::support::{Server, Step, build, build_with, chat, config, first_turn, 
 
 const KEY: &str = "sk-hunter2";
 
-/// Everything that is logged, whatever the level.
+/// Collects everything that is logged, at any level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -63,7 +63,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
     assert!(!log.contains("hunter2"), "{log}");
 }
 
-/// The answer of a server in which `word` is text, argument and name of a field, with this key.
+/// Calls a server that uses `word` as text, as an argument and as a field's name, with this key.
 async fn answered(key: &str, word: &str) -> (ModelReply, Vec<StreamEvent>) {
     let arguments = format!(r#"{{\"path\":\"a.css\",\"{word}\":\"display: {word}; none\"}}"#);
     let (begin, end) = word.split_at(word.len() / 2);

@@ -1,4 +1,4 @@
-//! A server on loopback that answers with given bytes, and shorthands.
+//! A test server on loopback that answers with given bytes, and helpers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,13 +19,13 @@ pub(crate) enum Step {
     Send(Vec<u8>),
     /// Bytes, written one by one.
     Trickle(Vec<u8>),
-    /// The same bytes again and again until the client goes away.
+    /// The same bytes again and again until the client closes the connection.
     Endless(Vec<u8>),
-    /// Nothing, until the client goes away.
+    /// Nothing, until the client closes the connection.
     Hold,
 }
 
-/// A request as it arrived.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) head: String,
@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-/// Answers one connection after another, each with the next response, then closes it.
+/// A server that answers one connection after another, each with the next response, and then closes it.
 pub(crate) struct Server {
     pub(crate) base: String,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -53,6 +53,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// Starts a server with these responses, and records each request.
     pub(crate) async fn new(responses: Vec<Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -72,7 +73,7 @@ impl Server {
         Self { base, seen, left }
     }
 
-    /// The requests so far.
+    /// The requests received so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
@@ -101,7 +102,7 @@ async fn read_request(socket: &mut TcpStream) -> Seen {
     }
 }
 
-/// `None` when the client left before the end.
+/// Sends a response; `None` if the client closed the connection before its end.
 async fn answer(socket: &mut TcpStream, response: Vec<Step>) -> Option<()> {
     for step in response {
         match step {
@@ -129,7 +130,7 @@ async fn answer(socket: &mut TcpStream, response: Vec<Step>) -> Option<()> {
 const STREAM_HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
-/// A stream of events that ends when the connection does.
+/// A response that is a stream of events and ends with the connection.
 pub(crate) fn stream(events: &[&str]) -> Vec<Step> {
     vec![Step::Send(stream_text(events).into_bytes())]
 }
@@ -158,12 +159,12 @@ pub(crate) fn config(provider: ModelProvider, base: &str) -> ModelConfig {
     config
 }
 
-/// A model that retries without waiting, three attempts in all.
+/// A model with at most three attempts and without waits between them.
 pub(crate) fn build(config: &ModelConfig) -> WireModel {
     build_with(config, "sk-hunter2")
 }
 
-/// The same with another key in the environment.
+/// Like [`build`], with another key in the environment.
 pub(crate) fn build_with(config: &ModelConfig, key: &str) -> WireModel {
     let env = |name: &str| (name == "KEY").then(|| key.to_owned());
     let retries = RetryPolicy { attempts: 3, min_delay: Duration::ZERO, max_delay: Duration::ZERO };
@@ -178,7 +179,7 @@ pub(crate) fn anthropic(server: &Server) -> WireModel {
     build(&config(ModelProvider::Anthropic, &server.base))
 }
 
-/// Calls a model and collects what it streams.
+/// Calls a model, and collects the events of its answer.
 pub(crate) async fn chat(
     model: &dyn ChatModel,
     request: &ChatRequest,
@@ -219,7 +220,7 @@ pub(crate) fn result(id: &str, name: &str, content: &str, is_error: bool) -> Too
     ToolResult { id: id.to_owned(), name: name.to_owned(), content: content.to_owned(), is_error }
 }
 
-/// `value` as YAML: JSON with every character escaped that YAML does not allow in plain sight.
+/// A value as YAML: JSON in which every character that YAML does not allow unescaped is escaped.
 pub(crate) fn yaml(value: &Value) -> String {
     let escape = |c: char| match c {
         ' '..='~' => c.to_string(),
@@ -238,7 +239,7 @@ pub(crate) fn first_turn() -> ChatRequest {
     }
 }
 
-/// The turn after it, with one good and one bad call answered.
+/// The turn after [`first_turn`], in which one successful and one failed call were answered.
 pub(crate) fn second_turn() -> ChatRequest {
     let mut request = first_turn();
     request.messages.push(ChatMessage::Assistant {
@@ -258,7 +259,7 @@ pub(crate) fn second_turn() -> ChatRequest {
     request
 }
 
-/// And the turn after that.
+/// The turn after [`second_turn`].
 pub(crate) fn third_turn() -> ChatRequest {
     let mut request = second_turn();
     request.messages.push(ChatMessage::from_assistant("One more."));
@@ -266,10 +267,10 @@ pub(crate) fn third_turn() -> ChatRequest {
     request
 }
 
-/// One pixel in base64.
+/// An image of one pixel in base64.
 pub(crate) const GIF: &str = "R0lGODlhAQABAAAAACw=";
 
-/// The first turn with an image beside the question, and a choice of the tool to call.
+/// The first turn with an image, and with a choice of the tool to call.
 pub(crate) fn seeing(choice: ToolChoice) -> ChatRequest {
     let images = vec![Image::from_base64(GIF, Some("image/gif")).unwrap()];
     let mut request = first_turn();

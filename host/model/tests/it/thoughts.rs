@@ -1,4 +1,4 @@
-//! Reasoning that goes back to the model that gave it.
+//! Tests of reasoning that is sent back to the model that sent it.
 
 use belljar_model::{ChatMessage, ChatModel, ChatRequest, ModelProvider};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{
 };
 use crate::wild::{DONE, delta, finish, good};
 
-/// The conversation after an answer, whose call has a result.
+/// The conversation after an answer whose call has a result.
 async fn answered(model: &dyn ChatModel) -> ChatRequest {
     let mut request = first_turn();
     let reply = reply(model, &request).await;
@@ -16,7 +16,7 @@ async fn answered(model: &dyn ChatModel) -> ChatRequest {
     let (text, calls, reasoning) = (reply.text, reply.calls, reply.reasoning);
     request.messages.push(ChatMessage::Assistant { text, calls, reasoning });
     request.messages.push(ChatMessage::Tool { results });
-    // Stored and read back.
+    // Stored and read back, as between two turns.
     serde_json::from_str(&serde_json::to_string(&request).unwrap()).unwrap()
 }
 

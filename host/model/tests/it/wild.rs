@@ -1,4 +1,4 @@
-//! Streams as servers in the wild send them: each quirk a row.
+//! Tests with streams as real servers send them: one row for each peculiarity.
 
 use belljar_model::{CallContext, ModelError, ModelProvider, StopReason, StreamEvent};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub(crate) fn finish(reason: &str) -> String {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
 }
 
-/// A stream of these bytes.
+/// A response with these bytes as a stream.
 pub(crate) fn raw(text: &str) -> Vec<Step> {
     raw_as("text/event-stream", text)
 }
@@ -117,7 +117,7 @@ async fn an_error_of_any_form_inside_a_stream_is_told_in_its_own_words() {
     }
 }
 
-/// Pieces of calls in one row: the deltas' `tool_calls`, and the calls that they are.
+/// A row: its name, the `tool_calls` of each piece, and the calls that must result.
 type Row = (&'static str, Vec<Value>, Vec<(&'static str, &'static str)>);
 
 fn rows() -> Vec<Row> {

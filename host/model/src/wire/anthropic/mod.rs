@@ -1,4 +1,4 @@
-//! Anthropic's messages API.
+//! Anthropic's messages API: requests and streamed answers.
 
 mod request;
 mod stream;

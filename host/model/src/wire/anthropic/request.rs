@@ -1,8 +1,8 @@
-//! A request as a messages body.
+//! Writes a request for Anthropic's messages API.
 //!
-//! The order is that of Anthropic's cache: tools, system, messages. Messages come last and are not sorted. So
-//! a later turn's body begins with the bytes of the earlier body, except for the two markers at the end of
-//! the conversation.
+//! The order is that of Anthropic's prompt cache: tools, system, messages. Messages come last and in their
+//! order. So the request of a later turn begins with the same bytes as the earlier request, except for the
+//! two cache markers at the end of the conversation.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -16,15 +16,14 @@ use crate::wire::form::RequestForm;
 use crate::wire::history::{LOST_IMAGE, arguments_object, sanitize_identifier, tool_name};
 use crate::{ChatMessage, ChatRequest, Effort, Image, Reasoning, ToolCall, ToolChoice};
 
-/// The number of messages at the end with a cache marker: the last message, for the next turn, and the one
-/// before, where this turn finds the last turn's cache. Two, because Anthropic allows four markers and the
-/// tools and the system prompt have one each.
+/// The number of messages with a cache marker: the last one, for the next turn, and the one before, whose
+/// cache this turn uses. Anthropic allows four markers, and the tools and the system prompt have one each.
 const MARKED_MESSAGES: usize = 2;
 
-/// Longest call id that is sent; Anthropic states no limit.
+/// The most characters of a call's id that are sent; Anthropic states no limit.
 const MAX_WIRE_ID: usize = 128;
 
-/// The body of one request.
+/// The JSON body of a request.
 pub(crate) fn request_body(
     request: &ChatRequest,
     settings: &RequestSettings,
@@ -137,7 +136,7 @@ enum BlockKind<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A thought, unchanged.
+    /// A block of reasoning, unchanged.
     #[serde(untagged)]
     Thought(&'a Map<String, Value>),
 }
@@ -177,8 +176,9 @@ impl<'a> AnthropicBlock<'a> {
     }
 }
 
-/// The tools to advertise, and the choice. Without tools, but with calls in the history, the API still
-/// requires the tools of these calls: each is declared without a schema, and the choice is `none`.
+/// The tools to advertise, and the choice among them. If the request has no tools but the conversation has
+/// calls, the API still requires the tools of these calls: each is declared without a schema, and the choice
+/// is `none`.
 fn advertised_tools(
     request: &ChatRequest,
 ) -> (Vec<AnthropicTool<'_>>, Option<AnthropicChoice<'_>>) {
@@ -248,6 +248,7 @@ fn wire_messages<'a>(
     messages
 }
 
+/// The role and the blocks of one message.
 fn message_blocks<'a>(
     message: &'a ChatMessage,
     form: RequestForm,
@@ -279,7 +280,7 @@ fn message_blocks<'a>(
     }
 }
 
-/// The blocks of an answer in the model's order, because the API refuses a thought at another place.
+/// The blocks of an answer in the model's order, because the API refuses reasoning at another position.
 fn answer_blocks<'a>(
     text: &'a str,
     calls: &'a [ToolCall],
@@ -294,7 +295,7 @@ fn answer_blocks<'a>(
     };
     let (mut blocks, mut said, mut called) = (Vec::new(), 0, 0);
     for placed in reasoning.map(|own| own.blocks.as_slice()).unwrap_or_default() {
-        // If the text was cut since, its later thoughts follow the text.
+        // If the text was cut after it was stored, reasoning beyond its end follows the text.
         let until = if text.is_char_boundary(placed.text) { placed.text } else { text.len() };
         blocks.extend(text.get(said..until).and_then(AnthropicBlock::from_text));
         blocks.extend(calls.get(called..placed.calls).unwrap_or_default().iter().map(call));

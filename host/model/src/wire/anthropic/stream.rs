@@ -1,4 +1,4 @@
-//! The events of a streamed message, or a message in one piece.
+//! Reads the events of a streamed answer of Anthropic's API, or an answer in one piece.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::wire::{
 };
 use crate::{ChatRequest, ModelError, ModelReply};
 
-/// The answer so far.
+/// The answer as far as it has arrived.
 pub(crate) struct AnthropicStream {
     answer: StreamedAnswer,
     counts: UsageCounts,
@@ -24,7 +24,7 @@ impl AnthropicStream {
     }
 }
 
-/// Input is counted in three parts that do not overlap.
+/// The counts of input tokens: three numbers that do not overlap.
 #[derive(Default)]
 struct UsageCounts {
     fresh: u64,
@@ -40,7 +40,7 @@ impl ReplyDecoder for AnthropicStream {
         data: &str,
         sink: &mut AttemptSink<'_>,
     ) -> Result<(), ModelError> {
-        // `[DONE]` is not a part of this API, but some servers send it.
+        // `[DONE]` is not part of this API, but some servers send it.
         if self.over || data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl ReplyDecoder for AnthropicStream {
             }
             "message_stop" => self.over = true,
             "message" => self.decode_message(&event, sink)?,
-            // `ping`, `content_block_stop`, and later additions to the API.
+            // `ping`, `content_block_stop`, and kinds that the API may add later, are ignored.
             _ => {}
         }
         Ok(())
@@ -83,7 +83,7 @@ impl ReplyDecoder for AnthropicStream {
 }
 
 impl AnthropicStream {
-    /// A message that is not streamed.
+    /// Reads an answer that is not streamed.
     fn decode_message(
         &mut self,
         message: &Value,
@@ -116,7 +116,7 @@ impl AnthropicStream {
                 let (id, name) =
                     (lenient::read_text(block, "id"), lenient::read_text(block, "name"));
                 let at = self.answer.begin_call(Some(index), &id, &name, sink)?;
-                // Empty at first on Anthropic's own servers; others send the whole input here.
+                // Anthropic's own servers begin with an empty input; others send the whole input here.
                 match (lenient::read_object(block, "input"), self.answer.call_mut(at)) {
                     (Some(input), Some(call)) => {
                         call.push_arguments(&Value::Object(input.clone()).to_string())
@@ -151,7 +151,7 @@ impl AnthropicStream {
                 let at = self.answer.find_call(|call| call.key == Some(index));
                 match at.and_then(|at| self.answer.call_mut(at)) {
                     Some(call) => call.push_arguments(&lenient::read_text(delta, "partial_json")),
-                    // Input of a block of a kind that is ignored.
+                    // The input belongs to a block of a kind that is ignored.
                     None => Ok(()),
                 }
             }
@@ -168,7 +168,7 @@ impl AnthropicStream {
         Ok(())
     }
 
-    /// Stores new counts, which are totals. Absent counts stay unchanged.
+    /// Stores the token counts of an event, which are totals. Counts that are absent stay as they were.
     fn read_usage(&mut self, place: &Value) {
         let Some(usage) = place.get("usage").filter(|usage| usage.is_object()) else { return };
         let counts = &mut self.counts;

@@ -1,8 +1,8 @@
-//! Assigns pieces of tool calls to their calls.
+//! Assigns the pieces of streamed tool calls to their calls.
 //!
-//! OpenAI numbers its calls and sends an id and a name with the first piece of each. Other servers leave out
+//! OpenAI numbers its calls, and sends an id and a name with the first piece of each. Other servers leave out
 //! the numbers, count from 1, number every call 0 or every piece anew, repeat id and name in each piece,
-//! invent an id for each piece, send one id for all calls, or no id.
+//! invent an id for each piece, send one id for all calls, or send no id.
 
 use serde_json::{Map, Value};
 
@@ -10,19 +10,19 @@ use crate::ModelError;
 use crate::wire::answer::PartialCall;
 use crate::wire::{AttemptSink, StreamedAnswer, lenient};
 
-/// A piece of a call.
+/// A piece of a tool call.
 pub(super) struct CallFragment<'v> {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
-    /// True if the arguments are JSON instead of text, and therefore whole.
+    /// True if the arguments are a JSON object instead of text, and therefore complete.
     whole: bool,
     all: Option<&'v Value>,
 }
 
 impl<'v> CallFragment<'v> {
-    /// A piece of the list `tool_calls`.
+    /// Reads a piece from an element of the list `tool_calls`.
     pub(super) fn from_call(call: &'v Value) -> Self {
         let function = call.get("function").filter(|function| function.is_object());
         let (arguments, whole) = read_arguments(function.unwrap_or(call).get("arguments"));
@@ -36,7 +36,7 @@ impl<'v> CallFragment<'v> {
         }
     }
 
-    /// A piece of the only call in the older form, `function_call`.
+    /// Reads a piece of the only call from the older field `function_call`.
     pub(super) fn from_function(function: &Map<String, Value>) -> Self {
         let (arguments, whole) = read_arguments(function.get("arguments"));
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -56,7 +56,7 @@ fn read_arguments(value: Option<&Value>) -> (String, bool) {
     }
 }
 
-/// Adds a piece to its call, or begins a call.
+/// Adds a piece to the call that it belongs to, or begins a call.
 pub(super) fn take_fragment(
     answer: &mut StreamedAnswer,
     piece: CallFragment<'_>,
@@ -66,7 +66,7 @@ pub(super) fn take_fragment(
     let at = match open {
         Some(at) => at,
         None => {
-            // Some servers repeat the name before this piece, after a whole object.
+            // Some servers send the name again before this piece, after the arguments were complete.
             let last = answer.last_call().and_then(|at| answer.call_mut(at));
             let named = last.filter(|last| last.again && piece.name.is_empty());
             let name = named.map_or_else(|| piece.name.clone(), |last| last.name.clone());
@@ -87,7 +87,7 @@ pub(super) fn take_fragment(
         return call.push_arguments(&piece.arguments);
     }
     call.again |= !piece.name.is_empty();
-    // A placeholder `{}` before the arguments, or the whole arguments once more.
+    // Arguments after a placeholder `{}` replace it; complete arguments that are sent once more are ignored.
     let placeholder = call.arguments.trim() == "{}" && !piece.arguments.trim().is_empty();
     match placeholder {
         true => call.replace_arguments(&piece.arguments),
@@ -95,14 +95,14 @@ pub(super) fn take_fragment(
     }
 }
 
-/// The position of the call to which a piece belongs; `None` = the piece begins another call.
+/// The position of the call that a piece belongs to; `None` if the piece begins another call.
 fn open_call(answer: &mut StreamedAnswer, piece: &CallFragment<'_>) -> Option<usize> {
     let numbered = piece.index.and_then(|index| answer.find_call(|call| call.key == Some(index)));
     let named = || match piece.id.is_empty() {
         true => None,
         false => answer.find_call(|call| call.id == piece.id),
     };
-    // A piece with a new number and a name of its own belongs to another call, whatever its id.
+    // A piece with a new number and a name belongs to another call, whatever its id.
     let at = match (numbered, piece.index) {
         (Some(at), _) => Some(at),
         (None, Some(_)) if piece.is_anonymous() => answer.last_call(),
@@ -117,7 +117,8 @@ fn open_call(answer: &mut StreamedAnswer, piece: &CallFragment<'_>) -> Option<us
     (!begins_another(open, piece, is_new_number)).then_some(at)
 }
 
-/// Returns whether a piece begins another call, although its number, its id or its place points to `open`.
+/// Returns whether a piece begins another call, although its number, its id or its position points to the
+/// call `open`.
 fn begins_another(open: &PartialCall, piece: &CallFragment<'_>, is_new_number: bool) -> bool {
     let says_more = !piece.arguments.trim().is_empty();
     let repeats = piece.arguments.trim() == open.arguments.trim();
@@ -133,7 +134,7 @@ fn begins_another(open: &PartialCall, piece: &CallFragment<'_>, is_new_number: b
             || (is_new_number && !piece.name.is_empty() && (open.is_whole() || is_empty))
             || (is_full && says_more && !repeats);
     }
-    // Without ids: a name that is repeated, or arrives late, begins no call.
+    // Without ids, a name that is repeated or arrives late begins no call.
     if piece.is_anonymous() {
         return is_full && says_more && !repeats && piece.arguments.trim_start().starts_with('{');
     }

@@ -1,4 +1,4 @@
-//! Chat completions, defined by OpenAI and offered by many servers.
+//! OpenAI's chat completions, which many other servers offer too: requests and streamed answers.
 
 mod calls;
 mod request;

@@ -1,6 +1,6 @@
-//! A request as a chat-completions body.
+//! Writes a request for chat completions.
 //!
-//! Messages come last and are not sorted, so the body of a later turn begins with the bytes of the earlier
+//! Messages come last and in their order, so the body of a later turn begins with the bytes of the earlier
 //! body.
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use crate::{
     ChatMessage, ChatRequest, Effort, Image, Reasoning, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 
-/// The body of one request.
+/// The JSON body of a request.
 pub(crate) fn request_body(
     request: &ChatRequest,
     settings: &RequestSettings,
@@ -103,24 +103,24 @@ struct ToolFunction<'a> {
 #[derive(Serialize)]
 struct WireMessage<'a> {
     role: &'static str,
-    /// `null` in an assistant message that only calls tools.
+    /// The content; `null` in a message of the model that only calls tools.
     content: Option<OpenAiContent<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
-    /// The reasoning, in the fields of the answer.
+    /// The reasoning, in the fields in which the answer had it.
     #[serde(flatten)]
     reasoning: Option<&'a Map<String, Value>>,
 }
 
-/// A text, or parts if there are images. Not parts alone, because every server accepts a text.
+/// A text, or a list of parts if there are images. A text is sent as such, because every server accepts it.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OpenAiContent<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<OpenAiPart<'a>>),
-    /// The model's own parts, including its thoughts.
+    /// The parts as the model sent them, including its reasoning.
     Own(Vec<Value>),
 }
 
@@ -141,7 +141,7 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireFunction<'a>,
-    /// The signature.
+    /// The reasoning fields of the call, for example its signature.
     #[serde(flatten)]
     signed: Option<&'a Map<String, Value>>,
 }
@@ -156,12 +156,12 @@ fn effort_word(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
         Effort::Medium => "medium",
-        // Nothing above `high` is understood everywhere.
+        // Not every server knows a level above `high`.
         Effort::High | Effort::Max => "high",
     }
 }
 
-/// The choice of this request; `None` without tools.
+/// The value of `tool_choice`; `None` if the request has no tools.
 fn choice_field(request: &ChatRequest) -> Option<Value> {
     let choice = request.choice.as_ref().filter(|_| !request.tools.is_empty())?;
     Some(match choice {
@@ -181,6 +181,7 @@ fn wire_tool(spec: &ToolSpec) -> OpenAiTool<'_> {
     }
 }
 
+/// The messages of a request: the system text, then the conversation.
 fn wire_messages<'a>(
     request: &'a ChatRequest,
     form: RequestForm,
@@ -235,7 +236,7 @@ fn content_parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<OpenAiPart<'a>> 
     parts.chain((!text.is_empty()).then_some(OpenAiPart::Text { text })).collect()
 }
 
-/// A message of the model. `own` = all of its reasoning; `carried` = the part that this server accepts.
+/// A message of the model. `own` is all of its reasoning, `carried` the part that this server accepts.
 /// Signatures of calls are always sent.
 fn assistant_message<'a>(
     text: &'a str,

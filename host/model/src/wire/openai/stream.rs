@@ -1,10 +1,11 @@
-//! The events of a streamed chat completion, or a completion in one piece.
+//! Reads the events of a streamed chat completion, or a completion in one piece.
 //!
-//! Differences of other servers from OpenAI, all accepted here: calls sent whole instead of in pieces; calls
-//! without an index, without an id, or all with index 0 (`calls.rs`); arguments as an object instead of its
-//! text; thinking in fields of many names; content as a list of parts; no usage, a usage that is no whole
-//! number, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's `prompt_cache_hit_tokens`, Groq's
-//! `x_groq`); keep-alives of every form; errors inside a stream that began with status 200; no `[DONE]`.
+//! Servers differ from OpenAI in many details, which are all accepted here: calls sent whole instead of in
+//! pieces; calls without an index, without an id, or all with index 0 (`calls.rs`); arguments as an object
+//! instead of a text; reasoning in fields of many names; content as a list of parts; no usage, a usage that
+//! is no whole number, or cache counts elsewhere (llama.cpp's `timings`, DeepSeek's
+//! `prompt_cache_hit_tokens`, Groq's `x_groq`); keep-alives of every form; errors inside a stream that began
+//! with status 200; no `[DONE]`.
 
 use serde_json::Value;
 
@@ -14,15 +15,16 @@ use crate::wire::{
 };
 use crate::{ChatRequest, ModelError, ModelReply, StopReason, TokenUsage};
 
-/// The answer so far.
+/// The answer as far as it has arrived.
 pub(crate) struct OpenAiStream {
     answer: StreamedAnswer,
-    /// True after the server sent a usage, which overrides the server's timings.
+    /// True after the server sent a usage, which counts more than its timings.
     has_usage: bool,
-    /// True if the model declined in a separate field.
+    /// True if the model refused to answer, in a separate field.
     refused: bool,
     done: bool,
-    /// The number of the choice with the answer; `None` = no choice so far, or one without a number.
+    /// The number of the choice that contains the answer; `None` before the first choice, or if it has no
+    /// number.
     choice: Option<u64>,
 }
 
@@ -48,7 +50,7 @@ impl ReplyDecoder for OpenAiStream {
             return Ok(());
         }
         let Some(chunk) = events::parse_event(name, data)? else { return Ok(()) };
-        // Only one choice was requested. The pieces of a second choice, another answer, are skipped.
+        // Only one choice was requested. Pieces of a second one, which is another answer, are skipped.
         let number = |choice: &&Value| lenient::read_count(choice, "index");
         let choices = lenient::read_items(&chunk, "choices").iter();
         if let Some(choice) = choices.min_by_key(number) {
@@ -94,14 +96,14 @@ impl OpenAiStream {
             return Err(crate::wire::failure::in_stream(error));
         }
         let delta = choice.get("delta").filter(|delta| delta.is_object());
-        // A message with the whole answer; after deltas it only repeats them, and is ignored.
+        // A message with the whole answer. After pieces it only repeats them, and is ignored.
         let message = || choice.get("message").filter(|_| !self.answer.has_content());
         if let Some(delta) = delta.or_else(message) {
             let delta = delta.clone();
             self.apply_delta(&delta, sink)?;
         }
         let word = choice.get("finish_reason").and_then(Value::as_str);
-        // Some servers send an empty one with every piece.
+        // Some servers send an empty reason with every piece.
         if let Some(word) = word.filter(|word| !word.is_empty()) {
             let stop = reason::parse_stop_reason(word)?;
             let refused = self.refused && stop == StopReason::EndTurn;
@@ -110,6 +112,7 @@ impl OpenAiStream {
         Ok(())
     }
 
+    /// Adds a piece of the answer: its reasoning, content, refusal and calls.
     fn apply_delta(&mut self, delta: &Value, sink: &mut AttemptSink<'_>) -> Result<(), ModelError> {
         let thinking = ["reasoning_content", "reasoning", "reasoning_text"];
         let mut thinking = thinking.iter().filter_map(|name| delta.get(*name)?.as_str());
@@ -137,7 +140,7 @@ impl OpenAiStream {
         Ok(())
     }
 
-    /// A part of a content that is a list.
+    /// Adds one part of a content that is a list.
     fn apply_part(&mut self, part: &Value, sink: &mut AttemptSink<'_>) -> Result<(), ModelError> {
         let thought = part.as_object().filter(|part| part.contains_key("thinking"));
         let Some(thought) = thought else {
@@ -153,6 +156,7 @@ impl OpenAiStream {
         Ok(())
     }
 
+    /// Stores the token counts of a chunk: from `usage`, from Groq's `x_groq`, or from llama.cpp's `timings`.
     fn read_usage(&mut self, chunk: &Value) {
         let timings = chunk.get("timings").filter(|timings| timings.is_object());
         let cache_n = timings.and_then(|timings| lenient::read_count(timings, "cache_n"));
