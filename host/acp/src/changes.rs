@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
     Diff, PermissionOptionKind, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
     ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
 };
-use belljar_changes::{
+use belljar_overlay::{
     ApplyOptions, ChangeStat, Changes, FileChange, NodeKind, PathSelection, UndoOutcome,
 };
 use belljar_policy::{GuestPath, ShownText};
@@ -293,7 +293,7 @@ fn parse_selection(paths: &[String]) -> Result<PathSelection, Error> {
     PathSelection::from_paths(paths).map_err(|_| elsewhere())
 }
 
-fn format_report(guest: &GuestPath, applied: &belljar_changes::AppliedChanges) -> String {
+fn format_report(guest: &GuestPath, applied: &belljar_overlay::AppliedChanges) -> String {
     let mut text = format!("{} applied to {guest}", applied.files);
     text.push_str(if applied.can_be_undone() { "; `/undo` takes it back." } else { "." });
     for (path, conflict) in applied.conflicts.iter().take(MAX_OFFERED) {

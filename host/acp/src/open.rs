@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_client_protocol::Error;
-use belljar_changes::ChangeStat;
+use belljar_overlay::ChangeStat;
 use tokio_util::sync::CancellationToken;
 
 use crate::errors::{no_session, not_now};

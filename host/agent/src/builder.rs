@@ -10,13 +10,14 @@ use belljar_definition::{
     SourceFile,
 };
 use belljar_model::{ChatModel, ModelRegistry};
+use belljar_overlay::SessionLayers;
+use belljar_overlay::{OverlayPool, OverlayQuota};
 use belljar_policy::{ShownPath as _, ShownText};
-use belljar_sandbox::{OverlayPool, OverlayQuota, Sandbox, SecretStore};
+use belljar_sandbox::{Sandbox, SecretStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::EventSink;
 use crate::host::Host;
-use crate::layers::SessionLayers;
 use crate::outcome::Outcome;
 use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_agent};
 use crate::run::{RunSpec, run};

@@ -104,6 +104,11 @@ impl Host {
         format!("{}/{share}", self.tenant.as_deref().unwrap_or_default())
     }
 
+    /// The owner of threads on which overlays are closed and removed.
+    pub fn owner_of_overlays(&self) -> String {
+        self.owner_of("overlays")
+    }
+
     /// The owner of threads for work on the layers of sessions: one share, however many subagents have layers
     /// of their own.
     pub(crate) fn owner_of_layers(&self) -> String {

@@ -37,7 +37,6 @@ mod clock;
 mod direct;
 pub mod events;
 mod host;
-mod layers;
 pub mod limits;
 mod outcome;
 mod prompt;
@@ -71,7 +70,6 @@ pub use events::{
     TodoStatus,
 };
 pub use host::Host;
-pub use layers::{LayersError, OverlayLayer, SessionLayers, held_in};
 pub use outcome::{
     Attachment, CallReceipt, ChildOrigin, ChildSummary, Outcome, RunError, RunStatus, Usage,
     in_tree_order,

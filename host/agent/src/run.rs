@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use belljar_definition::builtin_tools;
 use belljar_model::{ChatMessage, ChatRequest};
+use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, LimitsRequest};
 use belljar_work::WorkKind;
 use tokio::time::Instant;
@@ -21,7 +22,6 @@ use crate::brought::CallerInput;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::host::Host;
-use crate::layers::SessionLayers;
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame::{self, first_message};
 use crate::prompt::skills;

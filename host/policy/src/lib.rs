@@ -21,6 +21,7 @@ mod limits;
 mod mount;
 mod names;
 mod peers;
+mod protected;
 mod rights;
 mod shown;
 pub mod spelling;
@@ -41,6 +42,7 @@ pub use mount::{
 };
 pub use names::{InvalidName, SecretName, ToolName};
 pub use peers::PeersAsk;
+pub use protected::is_protected;
 pub use rights::{
     AskedRights, Grants, NarrowingNote, Rights, ToolAsk, ToolPermit, ToolRights, WantedRight,
     WriteScope,

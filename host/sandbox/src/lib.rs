@@ -44,11 +44,11 @@ mod imports;
 mod jar;
 mod json;
 mod outgoing;
-mod overlay;
 mod receipt;
 mod sandbox;
 
 /// The types of the jar builder, so that a program needs no other crate.
+pub use belljar_overlay::{Digest, Overlay, OverlayQuota};
 pub use belljar_policy::{Limits, MountAccess, SecretName};
 pub use component::adapt::adapt_trusted_module as adapt_here;
 pub use component::artifact::StockCode;
@@ -60,10 +60,9 @@ pub use component::inspect::{ComponentInspection, Import, ImportNeed, inspect_co
 pub use component::kind::ComponentKind;
 pub use component::tool_info::{ToolHints, ToolInfo};
 pub use component::vault::{ComponentVault, describe_child, prepare_cache};
-pub use component::wasm::{Digest, Wasm};
+pub use component::wasm::Wasm;
 pub use config::{Compiler, PoolConfig, SandboxConfig, SlowCompile};
 pub use error::{DescribeError, JarError, LoadError, SandboxError};
-pub use imports::files::names::is_protected;
 pub use imports::http;
 pub use imports::http::{HttpOptions, SecretStore};
 pub use jar::builder::{JarBuildError, JarBuilder};
@@ -74,11 +73,6 @@ pub use jar::peers::{NestedScope, PeerCall, PeerError, PeerPort, PeerResult, Pee
 pub use jar::progress::{ProgressReport, ProgressSink};
 pub use jar::{CallOptions, Jar, JarSpec, JarTool};
 pub use outgoing::{HttpReply, OutgoingError, OutgoingGate, OutgoingSpec};
-pub use overlay::host::{ChangeOrigin, SettledChanges, UnsettledChanges, UnsettledFile};
-pub use overlay::{
-    Change, ChangeKind, MergeConflict, MergeResult, OriginalState, Overlay, OverlayError,
-    OverlayFork, OverlayPool, OverlayQuota,
-};
 pub use receipt::{CallBytes, CallEnding, CallTimes, Denial, LogLine, RECEIPT_VERSION, Receipt};
 pub use sandbox::{Component, Sandbox};
 /// The token that ends calls and runs: the argument of [`JarBuilder::cancelled_by`].

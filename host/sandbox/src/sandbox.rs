@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_os_sandbox::Broker;
+use belljar_overlay::Digest;
 use tokio_util::sync::CancellationToken;
 
 use crate::component::artifact::StockCode;
@@ -13,7 +14,6 @@ use crate::component::describe::ToolDescriber;
 use crate::component::engine::EnginePair;
 use crate::component::functions::LeftOutFunction;
 use crate::component::load::{ComponentLoader, LoadedComponent};
-use crate::component::wasm::Digest;
 use crate::config::SandboxConfig;
 use crate::error::{DescribeError, JarError, LoadError, SandboxError};
 use crate::imports::http::HttpOptions;

@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use belljar_agent::{LayersError, OverlayLayer, SessionLayers};
-use belljar_changes::{Changes, ChangesError, OverlayReview};
+use belljar_overlay::{
+    Changes, ChangesError, LayersError, OverlayLayer, OverlayPool, OverlayQuota, OverlayReview,
+    SessionLayers,
+};
 use belljar_policy::GuestPath;
-use belljar_sandbox::{OverlayPool, OverlayQuota};
 use belljar_store::{Store, StoreError, StoredSession};
 use belljar_work::StopSignal;
 

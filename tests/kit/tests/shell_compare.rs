@@ -10,8 +10,8 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use belljar_changes::{ApplyOptions, OverlayReview, PathSelection};
 use belljar_kit::{JarBuilder, TestHost, text};
+use belljar_overlay::{ApplyOptions, OverlayReview, PathSelection};
 use belljar_policy::MountAccess;
 use belljar_sandbox::{Overlay, OverlayQuota, Wasm};
 use belljar_shell_cases::{Build, Case, Outcome, Reference, Report, Said, Tree, WORKSPACE, load};

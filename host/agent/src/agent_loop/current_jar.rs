@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use belljar_overlay::{LayersError, SessionLayers};
 use belljar_policy::ToolName;
 use belljar_sandbox::{Jar, JarSpec, JarTool};
 use belljar_work::WorkKind;
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::layers::{LayersError, SessionLayers};
 use crate::limits::JAR_CLOSE_LIMIT;
 use crate::outcome::RunError;
 use crate::tools::approval::asker::CallReach;

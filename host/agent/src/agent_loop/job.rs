@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use belljar_definition::AgentId;
 use belljar_model::{ChatMessage, ChatRequest, ResolvedModel};
+use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits, Meter, Rights, ToolName};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,6 @@ use crate::brought::CallerInput;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind};
 use crate::host::Host;
-use crate::layers::SessionLayers;
 use crate::limits::MAX_CHILDREN_PER_RUN;
 use crate::outcome::RunError;
 use crate::replay::log::ReplayLog;

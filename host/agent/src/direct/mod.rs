@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar_model::{ResolvedModel, ToolCall, ToolSpec};
+use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, CallPermission, METERS, Meter, ToolName};
 use belljar_sandbox::{OutputPart, ToolHints};
 use futures::FutureExt as _;
@@ -32,7 +33,6 @@ use crate::agent_loop::prepare::prepare_agent;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventSink};
 use crate::host::Host;
-use crate::layers::SessionLayers;
 use crate::limits::CALL_CLOSE_LIMIT;
 use crate::outcome::{Attachment, CallReceipt, RunError, Usage};
 use crate::replay::journal::NoJournal;
@@ -254,7 +254,7 @@ impl DirectTools {
         self.means.remote.close_sessions(&self.job).await;
         self.means.jar.close_jar(&self.job, &self.ledger).await;
         if let Some(layers) = self.job.layers.clone() {
-            layers.close_for(&self.job.shared.host).await;
+            layers.close_for(&self.job.shared.host.owner_of_overlays()).await;
         }
         std::mem::take(&mut self.ledger.lock_entries().unfinished)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_model::ChatRequest;
+use belljar_overlay::{CopyEnding, SessionLayers};
 use belljar_policy::{ShownText, ToolPermit};
 use belljar_work::WorkKind;
 use futures::FutureExt as _;
@@ -15,7 +16,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent_loop::job::AgentJob;
 use crate::events::EventKind;
-use crate::layers::{CopyEnding, SessionLayers};
 use crate::limits::{MAX_BATCH_CONCLUSIONS, MAX_CONCLUSION_BYTES, MIN_CONCLUSION_BYTES};
 use crate::outcome::{ChildSummary, Outcome, RunStatus};
 use crate::prompt::frame;

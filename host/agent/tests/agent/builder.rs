@@ -136,7 +136,8 @@ async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_
     assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
     // Closing waits for one too, and then whoever comes next opens them.
     let (holds, mut jobs) = hold("/overlays").await;
-    let mut closing = Box::pin(agent.session_layers().unwrap().clone().close_for(agent.host()));
+    let owner = agent.host().owner_of_overlays();
+    let mut closing = Box::pin(agent.session_layers().unwrap().clone().close_for(&owner));
     assert!(timeout(SOON, &mut closing).await.is_err(), "it did not wait");
     drop(holds);
     while jobs.join_next().await.is_some() {}

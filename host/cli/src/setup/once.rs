@@ -11,8 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use belljar_agent::SessionLayers;
-use belljar_sandbox::{OverlayPool, OverlayQuota};
+use belljar_overlay::{OverlayPool, OverlayQuota, SessionLayers};
 use tempfile::TempDir;
 
 const PREFIX: &str = "overlays-";

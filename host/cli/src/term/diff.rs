@@ -10,7 +10,7 @@ pub(crate) fn print_diff(name: &str, old: &str, new: &str, out: &TerminalOutput)
     // The work is bounded, so no stop signal is needed.
     let stop = StopSignal::never_raised();
     let hunks =
-        belljar_changes::unified_diff(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
+        belljar_overlay::unified_diff(old.as_bytes(), new.as_bytes(), &stop).unwrap_or_default();
     if hunks.is_empty() {
         return;
     }

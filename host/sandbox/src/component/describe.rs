@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use belljar_os_sandbox::{Broker, DerivedFile};
+use belljar_overlay::Digest;
 use belljar_work::{OPERATOR, StopSignal, WorkKind};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,7 @@ use crate::component::kind::ComponentKind;
 use crate::component::load::ComponentLoader;
 use crate::component::throwaway::{self, ThrowawayBounds};
 use crate::component::tool_info::{ToolHints, ToolInfo};
-use crate::component::wasm::{Digest, Wasm};
+use crate::component::wasm::Wasm;
 use crate::error::DescribeError;
 use crate::jar::store::{JobResult, StoreJob};
 

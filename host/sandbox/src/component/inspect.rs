@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use belljar_overlay::Digest;
 use belljar_policy::ShownText;
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Encoding, Parser, Payload};
 
 use crate::LoadError;
 use crate::component::interfaces::{import_need, is_hook_export, is_tool_export};
 use crate::component::kind::{ComponentKind, ExportForm, kind_of};
-use crate::component::wasm::Digest;
 
 /// The most bytes of a component: 64 MiB, because a Python tool with its interpreter has 18 MB.
 pub(crate) const MAX_COMPONENT: u64 = 64 << 20;

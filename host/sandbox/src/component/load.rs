@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use belljar_os_sandbox::{Broker, DerivedFile};
+use belljar_overlay::Digest;
 use belljar_work::{OPERATOR, WorkError, WorkKind};
 use tokio::sync::OnceCell;
 use wasmtime::component::Component;
@@ -18,7 +19,7 @@ use crate::component::functions::FunctionSet;
 use crate::component::inspect::check_component;
 use crate::component::kind::ComponentKind;
 use crate::component::turns::CompilerSlots;
-use crate::component::wasm::{Digest, Wasm};
+use crate::component::wasm::Wasm;
 use crate::config::SlowCompile;
 use crate::error::LoadError;
 use crate::imports::link::{BoundComponent, ComponentExports, GrantedImports, link_imports};

@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use belljar_os_sandbox::{DerivedFile, Making, RunningChild, Wall};
+use belljar_overlay::Digest;
 
 use crate::Compiler;
 use crate::component::adapt::is_module;
@@ -26,7 +27,7 @@ use crate::component::engine::EnginePair;
 use crate::component::inspect::MAX_COMPONENT;
 use crate::component::load::{ComponentLoader, code_name};
 use crate::component::tool_info::ToolInfo;
-use crate::component::wasm::{Digest, Wasm};
+use crate::component::wasm::Wasm;
 use crate::config::SlowCompile;
 use crate::error::{LoadError, SandboxError};
 

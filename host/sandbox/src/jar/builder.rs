@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use belljar_overlay::Overlay;
 use belljar_policy::{
     AskedRights, Budget, BudgetCaps, BudgetLevel, CallPermission, Grants, GuestPath,
     GuestPathError, HostRule, HostRuleError, Limits, Mount, MountAccess, Rights, SecretName,
@@ -18,7 +19,6 @@ use crate::component::inspect::MAX_COMPONENT;
 use crate::error::{DescribeError, JarError, LoadError};
 use crate::imports::http::{Secret, SecretStore};
 use crate::jar::{Jar, JarSpec, JarTool};
-use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 
 /// Builds a [`Jar`] step by step. Tools get only what is granted here: without a directory they see no file,

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use belljar_overlay::Digest;
+use belljar_overlay::Overlay;
 use belljar_policy::{
     Budget, BudgetCaps, BudgetLevel, DenyCode, GuestPath, Limits, Mount, PolicyDenial, Rights,
     ToolAsk, ToolName, ToolPermit, ToolRights,
@@ -38,7 +40,6 @@ use tokio_util::sync::CancellationToken;
 use crate::component::bindings::exports::belljar::tool::tools::Call;
 use crate::component::kind::ComponentKind;
 use crate::component::load::LoadedComponent;
-use crate::component::wasm::Digest;
 use crate::error::JarError;
 use crate::imports::files::{FilesCtx, OpenMount};
 use crate::imports::http::{ConnectionLimit, HttpCtx, JarSecrets, SecretStore, SecretWatch};
@@ -57,7 +58,6 @@ use crate::jar::queue::CallQueue;
 use crate::jar::reach::waits_for_itself;
 use crate::jar::state::{Guest, GuestSettings};
 use crate::jar::store::{JobBudget, JobResult, OpenStore, RunFault, StoreJob};
-use crate::overlay::Overlay;
 use crate::receipt::record::CallRecord;
 use crate::receipt::withheld;
 use crate::receipt::{CallEnding, Receipt};

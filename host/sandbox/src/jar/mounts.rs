@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use belljar_overlay::Overlay;
 use belljar_policy::{GuestPath, Mount, MountAccess};
 
 use crate::error::JarError;
 use crate::imports::files::{ClosedPaths, OpenMount};
 use crate::jar::way;
-use crate::overlay::Overlay;
 
 /// How many entries the table has before closed mounts are removed from it.
 const SWEEP_AT: usize = 256;

@@ -6,7 +6,7 @@ pub(crate) mod withheld;
 use belljar_policy::{DenyCode, RequestTarget};
 use serde::{Deserialize, Serialize};
 
-use crate::component::wasm::Digest;
+use belljar_overlay::Digest;
 
 /// The version of the receipt's JSON, stored with saved runs.
 pub const RECEIPT_VERSION: u32 = 1;

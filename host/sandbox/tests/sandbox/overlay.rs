@@ -1,8 +1,9 @@
 //! Overlays through real stores: the stock tools write, and the directory stays as it is.
 
 use belljar_kit::{TestHost, stock};
+use belljar_overlay::ChangeKind;
 use belljar_policy::{DenyCode, Limits};
-use belljar_sandbox::{CallResult, ChangeKind, Jar, Overlay, OverlayQuota};
+use belljar_sandbox::{CallResult, Jar, Overlay, OverlayQuota};
 use tempfile::TempDir;
 
 fn open(host: &TestHost, layers: &TempDir, quota: OverlayQuota) -> Overlay {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use belljar_changes::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, NodeKind};
-use belljar_changes::{ChangeStat, PathSelection, UndoOutcome};
+use belljar_overlay::{ApplyOptions, Changes, ChangesError, FileChange, FileDifference, NodeKind};
+use belljar_overlay::{ChangeStat, PathSelection, UndoOutcome};
 use belljar_policy::spelling::{parse_spelled, spell_name};
 use belljar_policy::{GuestPath, ShownText};
 use belljar_session::{DirectoryLook, DirectoryReview, ReviewError, ServiceError, SessionReview};

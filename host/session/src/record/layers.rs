@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use belljar_agent::{SessionLayers, held_in};
 use belljar_definition::OverlaySetting;
-use belljar_sandbox::{OverlayPool, OverlayQuota};
+use belljar_overlay::{OverlayPool, OverlayQuota, SessionLayers, held_in};
 use belljar_store::{Store, StoreError, TENANT};
 use belljar_work::{StopSignal, WorkKind};
 

@@ -97,7 +97,7 @@ impl SavedSession {
         let (run, events) = (turn.run.clone(), journal.joined_sink(events));
         let outcome = run_team_as(&journal.journaled_host(host), spec, run, events, cancel).await;
         if let Some(layers) = layers {
-            layers.close_for(host).await;
+            layers.close_for(&host.owner_of_overlays()).await;
         }
         let whole = outcome.to_outcome();
         // For an agent that resumes this session.

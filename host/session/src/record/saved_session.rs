@@ -9,7 +9,15 @@ mod error;
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar_agent::CallerInput;
+use belljar_agent::Host;
+use belljar_agent::ReplayLog;
+use belljar_agent::RunSpec;
+use belljar_agent::events::{EventEmitter, EventSink};
+use belljar_agent::{Clock, RunId};
+use belljar_agent::{Outcome, Usage};
 use belljar_model::{ChatMessage, ModelRole};
+use belljar_overlay::SessionLayers;
 use belljar_store::{
     AuditEntry, MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoreWrite,
     StoredSession, UsagePart,
@@ -34,14 +42,6 @@ use crate::record::rows::{
 };
 use crate::record::turn::{OpenState, Turn};
 use crate::record::turn_journal::TurnJournal;
-use belljar_agent::CallerInput;
-use belljar_agent::Host;
-use belljar_agent::ReplayLog;
-use belljar_agent::RunSpec;
-use belljar_agent::SessionLayers;
-use belljar_agent::events::{EventEmitter, EventSink};
-use belljar_agent::{Clock, RunId};
-use belljar_agent::{Outcome, Usage};
 pub use error::SessionError;
 
 /// The sender of messages on the command line.
@@ -340,7 +340,7 @@ impl SavedSession {
         // A resumed turn has done this already.
         if replay.as_ref().is_none_or(ReplayLog::is_empty) {
             if let Some(layers) = &layers {
-                layers.forget_copies_for(host).await;
+                layers.forget_copies_for(&host.owner_of_overlays()).await;
             }
             let events = EventEmitter::new(events.clone(), run.clone(), first_event);
             let TurnPlace { store, session, .. } = &journal.place;
@@ -385,7 +385,7 @@ impl SavedSession {
         used += more;
         outcome.total += used;
         if let Some(layers) = layers {
-            layers.close_for(host).await;
+            layers.close_for(&host.owner_of_overlays()).await;
         }
         let added = conversation.messages().get(before..).unwrap_or_default();
         let unsaved = self.conclude_turn(&journal, &outcome, added).await;

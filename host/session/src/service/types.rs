@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use belljar_agent::{BlockedAgent, BroughtError, CallerInput, TextRetention, UnfitInput};
-use belljar_changes::ChangesError;
 use belljar_definition::NotFound;
+use belljar_overlay::ChangesError;
 use belljar_policy::LimitsRequest;
 use belljar_store::StoreError;
 use belljar_work::{WorkError, WorkKind};

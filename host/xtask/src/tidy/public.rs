@@ -22,7 +22,10 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
             "StageOutcome",
         ],
     ),
-    ("host/changes", &["ApplyRecovery", "ChangeConflict", "KeptCopies"]),
+    (
+        "host/overlay",
+        &["ApplyRecovery", "ChangeConflict", "KeptCopies", "OriginalState", "OverlayError"],
+    ),
     ("host/conformance", &["ConformanceError"]),
     (
         "host/definition",

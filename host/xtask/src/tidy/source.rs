@@ -57,6 +57,7 @@ const RAW_PATH: &str = concat!(".dis", "play()");
 const MAY_WAIT: &[&str] = &[
     "host/model/src/",
     "host/sandbox/src/",
+    "host/overlay/src/layer.rs",
     "host/agent/src/",
     "host/store/src/open.rs",
     "host/xtask/src/dev.rs",

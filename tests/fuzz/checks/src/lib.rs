@@ -16,7 +16,7 @@ use sandbox::error::LoadError;
 use sandbox::inspect::ImportNeed;
 use sandbox::json;
 mod component {
-    pub(crate) use crate::sandbox::{command_form, described, interfaces, kind, tool_info, wasm};
+    pub(crate) use crate::sandbox::{interfaces, kind, tool_info};
 }
 
 pub use definition::definition;

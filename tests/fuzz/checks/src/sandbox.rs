@@ -4,8 +4,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "the sandbox uses more of these files")]
 
-#[path = "../../../../host/sandbox/src/component/command_form.rs"]
-pub(crate) mod command_form;
 #[path = "../../../../host/sandbox/src/component/described.rs"]
 pub(crate) mod described;
 #[path = "../../../../host/sandbox/src/error.rs"]
@@ -20,5 +18,3 @@ pub(crate) mod json;
 pub(crate) mod kind;
 #[path = "../../../../host/sandbox/src/component/tool_info.rs"]
 pub(crate) mod tool_info;
-#[path = "../../../../host/sandbox/src/component/wasm.rs"]
-pub(crate) mod wasm;

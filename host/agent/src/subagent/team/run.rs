@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_definition::{Diagnostic, TeamStage};
+use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, BudgetCaps, BudgetLevel, ExhaustedLimit, LimitsRequest, Meter};
 use futures::StreamExt as _;
 use tokio::time::Instant;
@@ -19,7 +20,6 @@ use crate::agent_loop::job::RunState;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::host::Host;
-use crate::layers::SessionLayers;
 use crate::limits::{MAX_CHILDREN_PER_RUN, MAX_KEPT_TASK_BYTES, PARALLEL_CHILDREN, truncate_str};
 use crate::outcome::ChildOrigin;
 use crate::outcome::{Outcome, RunError, RunStatus, Usage};

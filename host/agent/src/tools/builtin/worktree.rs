@@ -7,13 +7,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use belljar_overlay::{CopyEnding, LayersError, SessionLayers};
 use belljar_policy::{MountAccess, ShownPath as _, ShownText};
 use belljar_work::WorkKind;
 
 use crate::agent_loop::current_jar::{CurrentJar, EnteredWorktree};
 use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
-use crate::layers::{CopyEnding, LayersError, SessionLayers};
 use crate::limits::MAX_TOLD_CHANGES;
 use crate::outcome::RunStatus;
 use crate::tools::answer::CallAnswer;

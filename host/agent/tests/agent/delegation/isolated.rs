@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use belljar_agent::{Outcome, RunStatus, SessionLayers};
+use belljar_agent::{Outcome, RunStatus};
 use belljar_kit::world::{Plan, World, agent, results, stock};
+use belljar_overlay::{Overlay, OverlayPool, OverlayQuota, SessionLayers};
 use belljar_policy::{GuestPath, Mount, MountAccess};
-use belljar_sandbox::{Overlay, OverlayPool, OverlayQuota};
 use std::io::Read as _;
 
 const SETTINGS: &str = "[grants.boss]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\

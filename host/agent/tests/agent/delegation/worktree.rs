@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    ChildSummary, Journal, Outcome, QueuedChild, ReplayLog, RunId, RunStatus, SessionLayers,
-    StepEntry, StepKind,
+    ChildSummary, Journal, Outcome, QueuedChild, ReplayLog, RunId, RunStatus, StepEntry, StepKind,
 };
 use belljar_kit::world::{Plan, World, agent, results, stock, tool_names};
+use belljar_overlay::{Overlay, OverlayPool, OverlayQuota, SessionLayers};
 use belljar_policy::{GuestPath, Mount, MountAccess};
-use belljar_sandbox::{Overlay, OverlayPool, OverlayQuota};
 use tokio::sync::Notify;
 
 const SETTINGS: &str = "\

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use belljar_changes::{AppliedChanges, ApplyOptions, Changes, FileChange, NodeKind};
+use belljar_overlay::{AppliedChanges, ApplyOptions, Changes, FileChange, NodeKind};
 use belljar_policy::ShownPath as _;
 use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};

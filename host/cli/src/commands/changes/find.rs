@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use belljar_agent::LayersError;
-use belljar_changes::{Changes, PathSelection};
+use belljar_overlay::{Changes, LayersError, PathSelection};
 use belljar_policy::{GuestPath, ShownPath as _, ShownText, WORKSPACE, typed_path};
 use belljar_session::{
     DirectoryReview, ReviewError, SessionReview, find_run, has_layers, newest_with_layers,

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use belljar_changes::{ChangeStat, Changes};
+use belljar_overlay::{ChangeStat, Changes};
 use belljar_session::{DirectoryReview, SessionReview};
 use belljar_store::{Store, StoredSession};
 use belljar_work::{OPERATOR, StopSignal, WorkKind};

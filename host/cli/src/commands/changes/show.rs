@@ -1,6 +1,6 @@
 //! Changes for a person: what would run later first, then the files, then the lines.
 
-use belljar_changes::{ChangeStat, Changes, FileChange, FileDifference, MergeClash, NodeKind};
+use belljar_overlay::{ChangeStat, Changes, FileChange, FileDifference, MergeClash, NodeKind};
 use belljar_policy::{ShownPath as _, ShownText};
 
 use crate::setup::exit::{Failure, format_error_chain};

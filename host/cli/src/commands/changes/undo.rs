@@ -1,6 +1,6 @@
 //! `belljar undo`: the last apply of a run is taken back.
 
-use belljar_changes::UndoOutcome;
+use belljar_overlay::UndoOutcome;
 use belljar_policy::ShownPath as _;
 use belljar_session::SessionReview;
 use belljar_store::Store;

@@ -1,8 +1,7 @@
 //! `/changes`, `/apply`, `/discard` and `/undo`: the agent's changes in the overlay of this conversation, by
 //! the code of the equally named commands.
 
-use belljar_agent::SessionLayers;
-use belljar_changes::ChangeStat;
+use belljar_overlay::{ChangeStat, SessionLayers};
 use belljar_policy::ShownText;
 use belljar_session::SessionReview;
 use belljar_store::StoredSession;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
-use belljar_changes::ChangeStat;
+use belljar_overlay::ChangeStat;
 use belljar_policy::{LimitsRequest, ShownText};
 use belljar_session::{
     Conversation, OpenState, SavedOutcome, SavedSession, SessionError, Turn, run_saved,

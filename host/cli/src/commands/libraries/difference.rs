@@ -171,7 +171,7 @@ fn body_difference(old: &str, new: &str) -> String {
         return "prompt: another text".to_owned();
     }
     // The work is bounded, so no stop signal is needed.
-    match belljar_changes::changed_lines(
+    match belljar_overlay::changed_lines(
         old.as_bytes(),
         new.as_bytes(),
         &StopSignal::never_raised(),

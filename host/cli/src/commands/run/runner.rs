@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_agent::{
-    EVENT_VERSION, Event, EventSink, Host, Outcome, RunError, RunSpec, RunStatus, SessionLayers,
-    TeamOutcome, TeamSpec, run_team,
+    EVENT_VERSION, Event, EventSink, Host, Outcome, RunError, RunSpec, RunStatus, TeamOutcome,
+    TeamSpec, run_team,
 };
-use belljar_changes::ChangeStat;
 use belljar_model::ModelRegistry;
+use belljar_overlay::{ChangeStat, SessionLayers};
 use belljar_policy::{BudgetLevel, Meter, ShownPath as _, ShownText};
 use belljar_session::{SessionError, run_saved, run_team_saved};
 use belljar_store::{Store, StoreError};

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use belljar_agent::Outcome;
-use belljar_changes::ChangeStat;
+use belljar_overlay::ChangeStat;
 use belljar_policy::ShownPath as _;
 use belljar_session::{KEEP_RUNS, SessionError, note_files, prune_runs};
 use belljar_store::{Store, StoreError};

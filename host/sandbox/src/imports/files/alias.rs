@@ -9,14 +9,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use belljar_overlay::walk::{HostDir, MAX_DEPTH, PathEnd, file_type};
 use belljar_policy::PROTECTED_NAMES;
+use belljar_policy::is_protected;
 use belljar_policy::spelling::{parse_spelled, spell_name};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::Errno;
 
 use super::closed::{ClosedPaths, PathTrace, trace_path};
-use super::names::is_protected;
-use super::walk::{HostDir, MAX_DEPTH, PathEnd, file_type};
 
 /// How many entries are searched before a directory is renamed. A larger one cannot be renamed, because the
 /// search must be complete and bounded.

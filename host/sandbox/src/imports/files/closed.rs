@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Stat, statat};
 use rustix::io::Errno;
 
-use super::walk::{HostDir, PathEnd};
+use belljar_overlay::walk::{HostDir, PathEnd};
 
 /// The most names followed on one path, with the names in the targets of links.
 const MAX_STEPS: u32 = 1024;

@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::fs::File;
 use std::sync::Arc;
 
+use belljar_overlay::walk::{DiskDir, DiskTree, PathEnd, file_type};
+use belljar_overlay::{ChangeFault, FoundEntry};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Timestamps, fchmod, fstat, linkat, mkdirat, openat,
     readlinkat, renameat, unlinkat, utimensat,
@@ -15,9 +17,7 @@ use super::alias::{DirContent, search_directory};
 use super::closed::ClosedPaths;
 use super::open::OpenRequest;
 use super::tree::{FileTree, has_file_type};
-use super::walk::{DiskDir, DiskTree, PathEnd, file_type};
 use super::{BaseDir, FilesCtx, OverlayTarget, to_fs_error};
-use crate::overlay::{ChangeFault, FoundEntry};
 
 impl FileTree for DiskTree {
     fn base_dir(&self, base: &BaseDir) -> DiskDir {

@@ -17,8 +17,8 @@ use super::streams::{
 use super::{
     FilesView, MAX_LISTED, MAX_STREAMS, MountAccess, OpenListing, OverlayTarget, to_fs_error,
 };
-use crate::overlay::FoundEntry;
 
+use belljar_overlay::FoundEntry;
 use types::{
     Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
     MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,

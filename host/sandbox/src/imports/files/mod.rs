@@ -24,7 +24,6 @@ mod counter;
 mod disk;
 mod host;
 mod mount;
-pub(crate) mod names;
 mod open;
 mod over;
 mod paths;
@@ -34,13 +33,16 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod tree;
-pub(crate) mod walk;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use belljar_overlay::walk::{
+    FollowMode, HostDir, PathEnd, WalkError, WalkStart, file_type, walk_by,
+};
+use belljar_overlay::{ChangeFault, DirRef, FoundEntry, LowerReader, UpperFile};
 use belljar_policy::{DenyCode, Limits, Meter, MountAccess, ShownText, WORKSPACE};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -56,8 +58,6 @@ use self::counter::{OpenCounter, OpenSlot};
 use self::mount::MountInfo;
 pub(crate) use self::mount::OpenMount;
 use self::tree::FileTree;
-use self::walk::{FollowMode, HostDir, PathEnd, WalkError, WalkStart, walk_by};
-use crate::overlay::{ChangeFault, DirRef, FoundEntry, LowerReader, UpperFile};
 use crate::receipt::Denial;
 use crate::receipt::record::{CallRecord, clip_text};
 
@@ -343,7 +343,7 @@ impl FilesCtx {
         real: &str,
         found: &FoundEntry,
     ) -> Result<(), FsError> {
-        if walk::file_type(&found.stat) != FileType::RegularFile || found.names <= 1 {
+        if file_type(&found.stat) != FileType::RegularFile || found.names <= 1 {
             return Ok(());
         }
         let path = mount.guest_path(real);
@@ -498,7 +498,7 @@ macro_rules! on_tree {
                 $act
             }
             None => {
-                let $tree = &mut $crate::imports::files::walk::DiskTree;
+                let $tree = &mut belljar_overlay::walk::DiskTree;
                 $act
             }
         }

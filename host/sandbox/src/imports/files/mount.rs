@@ -6,15 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use belljar_policy::{GuestPath, Mount, MountAccess};
+use belljar_overlay::Overlay;
+use belljar_overlay::walk::{HostDir, PathEnd};
+use belljar_policy::{GuestPath, Mount, MountAccess, is_protected};
 use rustix::fs::{Mode, OFlags};
 use wasmtime_wasi::filesystem::{Dir, FsPerms, OpenMode};
 
 use super::alias::{self, ProtectedLinkRole};
 use super::closed::ClosedPaths;
-use super::names;
-use super::walk::{HostDir, PathEnd};
-use crate::overlay::Overlay;
 
 /// A mount with its open directory. Clones share the directory, so a new store needs no system call for it.
 #[derive(Clone)]
@@ -155,7 +154,7 @@ fn lies_in_protected(host: &Path, work_directories: &[PathBuf]) -> bool {
     let above = work_directories.iter().find(|directory| host.starts_with(directory));
     let above = above.and_then(|directory| directory.parent());
     let counts = above.and_then(|above| host.strip_prefix(above).ok()).unwrap_or(host);
-    counts.components().any(|part| names::is_protected(&part.as_os_str().to_string_lossy()))
+    counts.components().any(|part| is_protected(&part.as_os_str().to_string_lossy()))
 }
 
 impl MountInfo {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use belljar_overlay::walk::{FollowMode, PathEnd, file_type};
+use belljar_overlay::{FoundEntry, OverlayView};
 use belljar_policy::{DenyCode, MountAccess, ShownText, WORKSPACE};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -14,12 +16,10 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::counter::OpenSlot;
 use super::tree::FileTree;
-use super::walk::{FollowMode, PathEnd, file_type};
 use super::{
     BaseDir, FilesCtx, FilesView, OpenDescriptor, OverDir, OverlayTarget, SHOWN_PATH, on_tree,
     to_fs_error,
 };
-use crate::overlay::{FoundEntry, OverlayView};
 
 /// The options of a guest's request to open something.
 pub(super) struct OpenRequest {

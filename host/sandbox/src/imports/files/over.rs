@@ -4,6 +4,9 @@ use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::sync::Arc;
 
+use belljar_overlay::walk::{DirStepper as _, HostDir as _, MAX_DEPTH, PathEnd};
+use belljar_overlay::{ChangeFault, DirAt, FoundEntry, Overlay, OverlayView, ReadFile};
+use belljar_policy::is_protected;
 use belljar_policy::spelling::spell_name;
 use belljar_policy::{DenyCode, Meter};
 use rustix::fs::{FileType, Stat, Timestamps, futimens};
@@ -16,16 +19,13 @@ use wasmtime_wasi::p2::{FsResult, ReaddirIterator};
 
 use super::alias::{DirContent, MAX_SEARCHED};
 use super::closed::ClosedPaths;
-use super::names::is_protected;
 use super::open::OpenRequest;
 use super::paths::descriptor_type;
 use super::tree::{FileTree, has_file_type};
-use super::walk::{DirStepper as _, HostDir as _, MAX_DEPTH, PathEnd};
 use super::{
     BaseDir, FilesCtx, FilesView, MAX_LISTED, OpenDescriptor, OpenListing, OverDir, OverlayTarget,
     to_fs_error,
 };
-use crate::overlay::{ChangeFault, DirAt, FoundEntry, Overlay, OverlayView, ReadFile};
 
 impl FileTree for OverlayView<'_> {
     fn base_dir(&self, base: &BaseDir) -> DirAt {

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
+use belljar_overlay::walk::{FollowMode, PathEnd, file_type};
 use belljar_policy::spelling::{is_plain, spell_name};
 use belljar_policy::{DenyCode, ShownText};
 use rustix::fs::{AtFlags, FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, statat};
@@ -18,7 +19,6 @@ use wasmtime_wasi::p2::{FsError, FsResult};
 
 use super::alias::{DirContent, ProtectedLinkRole};
 use super::tree::{FileTree, has_file_type};
-use super::walk::{FollowMode, PathEnd, file_type};
 use super::{BaseDir, FilesView, OpenDescriptor, OverlayTarget, SHOWN_PATH, on_tree, to_fs_error};
 
 impl FilesView<'_> {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use belljar_overlay::{GrowthGuard, QuotaFull, UpperFile};
 use belljar_policy::{DenyCode, Meter};
 use bytes::{Bytes, BytesMut};
 use rustix::io::Errno;
@@ -15,7 +16,6 @@ use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, Stream
 
 use super::counter::OpenSlot;
 use super::{FileContent, record_refusal, reserve_bytes};
-use crate::overlay::{GrowthGuard, QuotaFull, UpperFile};
 use crate::receipt::record::CallRecord;
 
 /// The most bytes of one read or write of a stream, because the guest chooses the size and the host

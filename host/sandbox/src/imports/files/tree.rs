@@ -5,6 +5,8 @@
 use std::fs::File;
 use std::sync::Arc;
 
+use belljar_overlay::walk::{DirStepper, HostDir, PathEnd};
+use belljar_overlay::{ChangeFault, FoundEntry};
 use rustix::fs::{Stat, Timestamps};
 use rustix::io::Errno;
 use wasmtime_wasi::p2::FsResult;
@@ -12,9 +14,7 @@ use wasmtime_wasi::p2::FsResult;
 use super::alias::DirContent;
 use super::closed::ClosedPaths;
 use super::open::OpenRequest;
-use super::walk::{DirStepper, HostDir, PathEnd};
 use super::{BaseDir, FilesCtx, OverlayTarget};
-use crate::overlay::{ChangeFault, FoundEntry};
 
 /// A file tree. Its methods do not check rights, and do not follow a link as the last name.
 pub(super) trait FileTree: DirStepper<Dir: HostDir> {
@@ -94,5 +94,5 @@ pub(super) trait FileTree: DirStepper<Dir: HostDir> {
 
 /// Whether the object with the given status is of this type.
 pub(super) fn has_file_type(stat: &Stat, kind: rustix::fs::FileType) -> bool {
-    super::walk::file_type(stat) == kind
+    belljar_overlay::walk::file_type(stat) == kind
 }

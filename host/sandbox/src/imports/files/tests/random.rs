@@ -1,7 +1,10 @@
 //! Paths and links at random, against the system's own resolution.
 
+use belljar_overlay::walk::{
+    DiskDir, DiskTree, FollowMode, PathEnd, WalkError, WalkStart, walk_by,
+};
+
 use super::*;
-use crate::imports::files::walk::{FollowMode, WalkError, WalkStart, walk_path};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fs::File;
@@ -69,4 +72,9 @@ proptest! {
             }
         }
     }
+}
+
+/// Resolves a path of a directory of the host.
+fn walk_path(start: &WalkStart, path: &str, follow: FollowMode) -> Result<PathEnd, WalkError> {
+    walk_by(&DiskTree, DiskDir::Start(Arc::clone(&start.dir)), start, path, follow)
 }

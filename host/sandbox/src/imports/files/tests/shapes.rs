@@ -75,11 +75,11 @@ async fn paths_that_lead_nowhere_fail_as_their_kind() {
 #[tokio::test]
 async fn a_deep_directory_is_refused_before_it_costs_descriptors() {
     let mut rig = Rig::new();
-    let deep = "d/".repeat(crate::imports::files::walk::MAX_DEPTH + 1);
+    let deep = "d/".repeat(belljar_overlay::walk::MAX_DEPTH + 1);
     std::fs::create_dir_all(rig.host("rw").join(&deep)).unwrap();
     let error = code(rig.open(rig.rw, &(deep + "x"), How::Read).await);
     assert_eq!(error, ErrorCode::NameTooLong);
-    let fits = "d/".repeat(crate::imports::files::walk::MAX_DEPTH);
+    let fits = "d/".repeat(belljar_overlay::walk::MAX_DEPTH);
     rig.open(rig.rw, &fits, How::Directory).await.unwrap();
 }
 

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
+use belljar_overlay::{Overlay, OverlayPool, OverlayQuota};
+
 use super::super::routes::write_routes;
 use super::super::*;
 use super::world::over;
 use crate::imports::files::ClosedPaths;
-use crate::overlay::{Overlay, OverlayPool, OverlayQuota};
 use rustix::fs::{CWD, FileType as Type, Mode, mknodat};
 
 /// An overlay of `lower` in the rig's home, and the descriptor of its top.

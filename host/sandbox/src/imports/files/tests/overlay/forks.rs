@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use belljar_overlay::{
+    MergeConflict, MergeResult, Overlay, OverlayFork, OverlayPool, OverlayQuota,
+};
 use belljar_work::StopSignal;
 
 use super::super::*;
 use super::differential::{LENGTH, op};
 use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
-use crate::overlay::{MergeConflict, MergeResult, Overlay, OverlayFork, OverlayPool, OverlayQuota};
 
 /// A directory with these files, an overlay of it and a place for forks.
 struct World {

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use belljar_overlay::{ChangeKind, Overlay, OverlayQuota};
+
 use super::super::*;
 use super::world::{Op, Side, over};
-use crate::overlay::{ChangeKind, Overlay, OverlayQuota};
 use sha2::{Digest as _, Sha256};
 
 /// `/one` and its layer in a home, with these files.
@@ -195,7 +196,7 @@ async fn an_index_stays_short_however_often_something_changes() {
 
 /// The changes of `/one`, in words.
 fn told(overlay: &Overlay) -> Vec<String> {
-    let word = |change: &crate::overlay::Change| {
+    let word = |change: &belljar_overlay::Change| {
         let kind = match &change.kind {
             ChangeKind::Renamed { from, modified } => {
                 format!("from {}{}", from.display(), if *modified { ", modified" } else { "" })

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use belljar_overlay::{Overlay, OverlayQuota};
+
 use super::super::*;
-use crate::overlay::{Overlay, OverlayQuota};
 use types::{DescriptorStat, Filesize, NewTimestamp};
 use wasmtime_wasi::p2::StreamError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;

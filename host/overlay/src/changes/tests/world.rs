@@ -1,0 +1,234 @@
+//! A workspace with an overlay and a journal, and trees of files to compare.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Overlay, OverlayQuota};
+use tempfile::TempDir;
+
+use crate::changes::{AppliedChanges, ApplyOptions, Changes, OverlayReview, PathSelection};
+
+/// Paths with what is there: the content and whether it can be started, a link's target, or `None`
+/// for a directory.
+pub(crate) type Tree = BTreeMap<PathBuf, Option<(Vec<u8>, bool)>>;
+
+pub(crate) struct World {
+    pub(crate) home: TempDir,
+    pub(crate) overlay: Overlay,
+}
+
+impl World {
+    /// A workspace with these files; a path that ends in `/` is a directory.
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let workspace = home.path().join("ws");
+        std::fs::create_dir(&workspace).unwrap();
+        for (path, text) in files {
+            let to = workspace.join(path);
+            if path.ends_with('/') {
+                std::fs::create_dir_all(to).unwrap();
+            } else {
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::fs::write(to, text).unwrap();
+            }
+        }
+        let overlay = Self::open(home.path());
+        let world = Self { home, overlay };
+        world.tick();
+        world
+    }
+
+    fn open(home: &Path) -> Overlay {
+        loop {
+            let opened =
+                Overlay::open(home.join("ws"), home.join("layer"), OverlayQuota::default());
+            match opened {
+                Ok(overlay) => return overlay,
+                // A child of another test may have its lock until it runs git.
+                Err(error) if error.source.kind() == std::io::ErrorKind::ResourceBusy => {
+                    std::thread::yield_now();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// As the next process finds it.
+    pub(crate) fn restarted(self) -> Self {
+        let Self { home, overlay } = self;
+        drop(overlay);
+        let overlay = Self::open(home.path());
+        Self { home, overlay }
+    }
+
+    /// Waits until what happened before is earlier than what happens from now on, for the overlay's
+    /// clock too, which goes in steps.
+    pub(crate) fn tick(&self) {
+        let probe = self.home.path().join("probe");
+        std::fs::write(&probe, "x").unwrap();
+        let meta = std::fs::metadata(&probe).unwrap();
+        let now = || {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+            (now.tv_sec, now.tv_nsec)
+        };
+        while now() <= (meta.ctime(), meta.ctime_nsec()) {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn ws(&self) -> PathBuf {
+        self.home.path().join("ws")
+    }
+
+    pub(crate) fn review(&self) -> OverlayReview {
+        OverlayReview::open(&self.overlay, self.home.path().join("journal")).unwrap()
+    }
+
+    pub(crate) fn changes(&self) -> Changes {
+        self.review().list_changes().unwrap().with_line_counts().unwrap()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        self.overlay.write_file(path, text.as_bytes()).unwrap();
+    }
+
+    /// As [`Self::write`], with the directories above.
+    pub(crate) fn write_below(&self, path: &str, text: &str) {
+        let dirs: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
+        for dir in dirs.into_iter().rev().skip(1) {
+            if self.overlay.list_dir(dir, 100_000).is_err() {
+                self.overlay.make_dir(dir).unwrap();
+            }
+        }
+        self.write(path, text);
+    }
+
+    /// As the person does in the workspace.
+    pub(crate) fn edit(&self, path: &str, text: &str) {
+        self.tick();
+        std::fs::write(self.ws().join(path), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.ws().join(path)).ok()
+    }
+
+    pub(crate) fn apply(&self, paths: &[&str], options: &ApplyOptions) -> AppliedChanges {
+        let selection = PathSelection::from_paths(paths).unwrap();
+        self.review().apply_changes(&selection, options).unwrap()
+    }
+
+    /// Applies all, which has to be possible.
+    pub(crate) fn apply_all(&self) {
+        let applied = self.review().apply_changes(&PathSelection::all(), &all()).unwrap();
+        assert_eq!(applied.conflicts, []);
+    }
+
+    /// The workspace.
+    pub(crate) fn tree(&self) -> Tree {
+        tree(&self.ws())
+    }
+
+    /// The tree that the agent sees. Links are as in the workspace.
+    pub(crate) fn view(&self) -> Tree {
+        let mut found = Tree::new();
+        self.view_of(Path::new(""), &mut found);
+        found
+    }
+
+    fn view_of(&self, dir: &Path, found: &mut Tree) {
+        for (name, is_dir) in self.overlay.list_dir(dir, 100_000).unwrap() {
+            let path = dir.join(name);
+            if is_dir {
+                found.insert(path.clone(), None);
+                self.view_of(&path, found);
+                continue;
+            }
+            let mut content = Vec::new();
+            let mut file = self.overlay.open_file(&path).unwrap();
+            std::io::Read::read_to_end(&mut file, &mut content).unwrap();
+            found.insert(path, Some((content, false)));
+        }
+    }
+
+    /// The workspace after `git apply` of the patch.
+    pub(crate) fn patched(&self) -> Tree {
+        let mut patch = Vec::new();
+        self.changes().write_patch(&mut patch).unwrap();
+        let copy = self.home.path().join("copy");
+        if copy.exists() {
+            std::fs::remove_dir_all(&copy).unwrap();
+        }
+        let run = |program: &str, arguments: &[&str], at: &Path| {
+            let out = Command::new(program)
+                .args(arguments)
+                .current_dir(at)
+                .env("GIT_CEILING_DIRECTORIES", self.home.path())
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert!(out.status.success(), "{program}: {told}\n{}", String::from_utf8_lossy(&patch));
+        };
+        run("cp", &["-a", "ws", "copy"], self.home.path());
+        if !patch.is_empty() {
+            let file = self.home.path().join("patch");
+            std::fs::write(&file, &patch).unwrap();
+            run("git", &["apply", "--whitespace=nowarn", file.to_str().unwrap()], &copy);
+        }
+        tree(&copy)
+    }
+}
+
+/// Applies also what runs later.
+pub(crate) fn all() -> ApplyOptions {
+    ApplyOptions { also_what_runs: true, ..ApplyOptions::default() }
+}
+
+pub(crate) fn tree(root: &Path) -> Tree {
+    let (mut found, mut open) = (Tree::new(), vec![root.to_owned()]);
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = std::fs::symlink_metadata(&path).unwrap();
+            let below = path.strip_prefix(root).unwrap().to_owned();
+            if meta.is_dir() {
+                found.insert(below, None);
+                open.push(path);
+            } else if meta.is_symlink() {
+                let target = std::fs::read_link(&path).unwrap();
+                found.insert(below, Some((target.to_string_lossy().into_owned().into(), true)));
+            } else {
+                let starts = meta.permissions().mode() & 0o100 != 0;
+                found.insert(below, Some((std::fs::read(&path).unwrap(), starts)));
+            }
+        }
+    }
+    found
+}
+
+/// Without directories that hold nothing: git has none.
+pub(crate) fn files(tree: &Tree) -> Tree {
+    tree.iter()
+        .filter(|(_, it)| it.is_some())
+        .map(|(path, it)| (path.clone(), it.clone()))
+        .collect()
+}
+
+/// Numbers from a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+}

@@ -1,0 +1,279 @@
+//! Overlays: a directory that is only read, with changes stored elsewhere.
+//!
+//! An [`Overlay`] has a lower directory, which it only reads, and a layer, a private directory that stores
+//! all changes: contents under numbers, and an index of which names refer to which contents. A name chosen by
+//! a guest never becomes a name in the layer, so that no guest can refer to or forge the layer's files. For
+//! example, a guest's write to `a.txt` stores the content as file `7` of the layer and a record `a.txt = 7`
+//! in the index.
+//!
+//! - [`tree`] is the index in memory, [`record`] its records, [`index`] its form on disk;
+//! - [`lower_dir`] and [`layer`] are the two directories;
+//! - [`lock_view`] looks names up in both, [`acts`] changes them, [`changes`] lists the changes for the host;
+//! - [`bases`] stores the original texts for merges, [`host`] serves the code that applies changes;
+//! - [`veil`] decides whether the layer is inside the lower directory, and below which directory;
+//! - [`fork`] is an overlay that begins as a copy of another and is merged back;
+//! - [`room`] is the quota, [`state`] the part that all clones of an overlay share.
+//!
+//! A content is written before the record that names it, and removed after the record that removes its last
+//! name; a change is acknowledged once its record is written. A process that is killed in between leaves
+//! unnamed contents, which are removed when the overlay is next opened.
+//!
+//! The lower directory's permissions that forbid writing do not apply, because writes change only the layer.
+//! A file of the lower directory with several hard links is writable too: it is copied first, and its other
+//! names keep the old content.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use belljar_policy::ShownPath as _;
+use belljar_work::StopSignal;
+
+use super::bases::BaseTexts;
+use super::digests::DigestQueue;
+use super::index::IndexFile;
+use super::layer::LayerDir;
+use super::lower::LowerRoot;
+use super::room::{OverlayPool, OverlayQuota, OverlayRoom, UpperFile};
+use super::state::{OverlayShared, OverlayState};
+use super::tree::IndexTree;
+use super::veil::{self, DirRelation};
+use super::view::OverlayView;
+
+/// A directory that is only read, and a layer that stores all changes.
+///
+/// Clones share the same state: all jars with clones of an overlay see the same files at the same time. A
+/// layer can be open only once; a second attempt is refused, in this process or another.
+#[derive(Clone)]
+pub struct Overlay {
+    pub(crate) shared: Arc<OverlayShared>,
+}
+
+/// Why an overlay cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the overlay of `{}` in `{}` cannot be opened: {source}", lower.to_shown(), layer.to_shown())]
+pub struct OverlayError {
+    /// The lower directory.
+    pub lower: PathBuf,
+    /// The layer's directory.
+    pub layer: PathBuf,
+    /// The cause.
+    pub source: io::Error,
+}
+
+impl Overlay {
+    /// Opens the overlay of the directory `lower` with its changes in `layer`. The layer is created if
+    /// missing, but not its parent directories. It must be private to the host: the writes of other programs
+    /// into it are not checked.
+    ///
+    /// INV-179: a layer inside `lower` has to be below a directory with a protected name, for example
+    /// `.belljar`, or the one of [`OverlayPool::with_hidden`]; that directory is invisible through the overlay
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be used, the layer is elsewhere in `lower`, `lower` is inside the layer, the layer
+    /// is open already, or its index is corrupt.
+    pub fn open(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        quota: OverlayQuota,
+    ) -> Result<Self, OverlayError> {
+        Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never_raised())
+    }
+
+    /// Opens an overlay like [`Overlay::open`], within the shared bounds of a pool. The pool must have
+    /// counted the present content of the layer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Overlay::open`].
+    pub fn open_in(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        pool: &OverlayPool,
+    ) -> Result<Self, OverlayError> {
+        Self::open_in_until(lower, layer, pool, &StopSignal::never_raised())
+    }
+
+    /// Opens an overlay like [`Overlay::open_in`], and stops between two records of the index when the signal
+    /// is raised. A stopped call changes nothing in the layer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Overlay::open`], and an error for a raised signal.
+    pub fn open_in_until(
+        lower: impl AsRef<Path>,
+        layer: impl AsRef<Path>,
+        pool: &OverlayPool,
+        stop: &StopSignal,
+    ) -> Result<Self, OverlayError> {
+        let bounds = (pool.quota(), Some(pool.clone()));
+        Self::open_with(lower.as_ref(), layer.as_ref(), bounds, stop)
+    }
+
+    pub(crate) fn open_with(
+        lower: &Path,
+        layer: &Path,
+        (quota, pool): (OverlayQuota, Option<OverlayPool>),
+        stop: &StopSignal,
+    ) -> Result<Self, OverlayError> {
+        let opened = OverlayShared::open(lower, layer, OverlayRoom::new(quota, pool), stop);
+        let shared = opened.map_err(|source| {
+            let (lower, layer) = (lower.to_owned(), layer.to_owned());
+            OverlayError { lower, layer, source }
+        })?;
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The bytes and files of the layer, as its quota counts them.
+    pub fn used_quota(&self) -> OverlayQuota {
+        let files = self.shared.lock_state().tree.entry_count();
+        OverlayQuota { bytes: self.shared.room.used_bytes(), files }
+    }
+
+    /// The bytes of the texts that are stored for merges: at most a quarter of the quota, in addition to it.
+    pub fn base_bytes(&self) -> u64 {
+        self.shared.bases.used_bytes()
+    }
+
+    /// Waits for the digests and texts that are made in the background, and stores them. Call it before the
+    /// directory may change: a file that has changed before its text is stored cannot be merged.
+    pub fn finish_digests(&self) {
+        self.shared.digests.wait_idle();
+        self.lock_view().note_digests();
+    }
+
+    /// The lower directory's open handle.
+    pub fn lower_dir(&self) -> &Arc<File> {
+        self.shared.lower.root_handle()
+    }
+
+    /// The path by which the lower directory was opened.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Locks the overlay for one operation; other operations wait.
+    pub fn lock_view(&self) -> OverlayView<'_> {
+        OverlayView::new(&self.shared)
+    }
+}
+
+impl std::fmt::Debug for Overlay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Overlay").field("lower", &self.shared.path).finish_non_exhaustive()
+    }
+}
+
+impl OverlayShared {
+    fn open(
+        path: &Path,
+        layer: &Path,
+        room: Arc<OverlayRoom>,
+        stop: &StopSignal,
+    ) -> io::Result<Self> {
+        let mut lower = LowerRoot::open(path)?;
+        let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
+        // The check comes before anything is created there.
+        let named = std::path::absolute(layer)?;
+        let place = File::open(&named).or_else(|_| match named.parent() {
+            Some(above) => File::open(above),
+            None => Err(io::ErrorKind::NotFound.into()),
+        })?;
+        let hidden = room.hidden_dir().and_then(|path| std::fs::metadata(path).ok());
+        let hidden = hidden.map(|stat| (stat.dev(), stat.ino()));
+        let between = veil::find_relation(lower.root_handle(), &place, hidden)?;
+        match between {
+            DirRelation::Outside => {}
+            DirRelation::Below(Some(veiled)) => lower.hide_directory(veiled),
+            DirRelation::Below(None) => {
+                let why = "the layer lies in the directory that it would change, and in no directory \
+                           there with a protected name or of the host's own";
+                return Err(outside(why));
+            }
+        }
+        let layer = LayerDir::open(layer)?;
+        let opened = File::from(layer.dir_fd().try_clone_to_owned()?);
+        if veil::find_relation(lower.root_handle(), &opened, hidden)? != between {
+            return Err(outside("the layer was moved meanwhile"));
+        }
+        if veil::lies_in(lower.root_handle().as_fd(), layer.dir_fd())? {
+            return Err(outside("the directory lies in its own layer"));
+        }
+        let (index, records) = IndexFile::open(layer.dir_fd().try_clone_to_owned()?, stop)?;
+        let mut tree = IndexTree::new();
+        for record in &records {
+            stop.check_raised().map_err(io::Error::other)?;
+            tree.apply_record(record).map_err(|_| misfit_error())?;
+        }
+        let bases = Arc::new(BaseTexts::open(layer.dir_fd(), &room)?);
+        bases.retain_wanted(&tree.named_digests());
+        let mut uppers = HashMap::new();
+        if let Err(error) = adopt_contents((&layer, &room), &mut tree, &mut uppers, stop) {
+            // A layer that fails to open stays on disk and in its pool.
+            room.close_overlay(0);
+            return Err(error);
+        }
+        room.opens_with(tree.entry_count());
+        let state = OverlayState { tree, index, uppers, readers: HashMap::new(), live_readers: 0 };
+        Ok(Self {
+            lower,
+            path: path.to_owned(),
+            layer,
+            room,
+            state: Mutex::new(state),
+            digests: DigestQueue::new(Arc::clone(&bases)),
+            bases,
+        })
+    }
+}
+
+impl Drop for OverlayShared {
+    fn drop(&mut self) {
+        // The background thread works in the layer, which another overlay may open next.
+        self.digests.wait_idle();
+        let files = self.lock_state().tree.entry_count();
+        self.room.close_overlay(files);
+    }
+}
+
+fn misfit_error() -> io::Error {
+    let why = "the index of the overlay contradicts itself";
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// Opens the contents that the index names, and removes the others.
+fn adopt_contents(
+    (layer, room): (&LayerDir, &Arc<OverlayRoom>),
+    tree: &mut IndexTree,
+    uppers: &mut HashMap<u64, Arc<UpperFile>>,
+    stop: &StopSignal,
+) -> io::Result<()> {
+    for id in layer.content_ids()? {
+        stop.check_raised().map_err(io::Error::other)?;
+        match tree.find_file(id).filter(|file| file.record.copied) {
+            Some(file) => {
+                let origin = file.record.origin.as_ref();
+                let identity = origin.map(|origin| (origin.seen.device, origin.seen.inode));
+                let upper = UpperFile::new(room, id, identity);
+                upper.count_existing(u64::try_from(layer.stat_content(id)?.st_size).unwrap_or(0));
+                uppers.insert(id, Arc::new(upper));
+            }
+            None => layer.remove_content(id),
+        }
+        tree.reserve_ids(id);
+    }
+    let lost = tree.iter_files().find(|(id, file)| file.record.copied && !uppers.contains_key(id));
+    match lost {
+        Some((id, _)) => {
+            let why = format!("the content of file {id:x} is missing in the layer");
+            Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        }
+        None => Ok(()),
+    }
+}
