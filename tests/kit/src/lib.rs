@@ -13,6 +13,7 @@ mod host;
 mod hostile;
 pub mod world;
 
+pub use belljar_kit_peers as peers;
 pub use guest::{WatTool, command, component, wat_hook, wat_tool};
 pub use host::{
     JarBuilder, TestHost, TestJar, assert_denied, assert_text, hostile, stock, text, unpacked,

@@ -1,29 +1,14 @@
 //! The hosts that are reached for a server.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use belljar_kit_peers::{HttpPeer, Reply};
 use belljar_mcp::{CallSpec, Connection, Server};
 use belljar_policy::{Budget, BudgetCaps, BudgetLevel, Limits};
 use belljar_sandbox::{CancellationToken, HttpOptions, Sandbox, SandboxConfig, SecretStore};
-use tokio::net::TcpListener;
 
 use crate::Here;
-
-/// A listener that hangs up, and how often it was reached.
-async fn listener() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, reached) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
-    let count = Arc::clone(&reached);
-    tokio::spawn(async move {
-        while listener.accept().await.is_ok() {
-            count.fetch_add(1, Ordering::SeqCst);
-        }
-    });
-    (address, reached)
-}
 
 /// Asks the server at this address what it offers; gives why it does not say.
 async fn refused(url: &str, http: HttpOptions) -> String {
@@ -39,16 +24,16 @@ async fn refused(url: &str, http: HttpOptions) -> String {
 
 #[tokio::test]
 async fn a_name_that_leads_to_this_machine_is_not_reached_and_one_that_is_named_is() {
-    let (address, reached) = listener().await;
-    let port = address.port();
+    let peer = HttpPeer::with_reply(Reply::default());
+    let port = peer.address.port();
     let http = || HttpOptions::default().with_resolver(Here);
     let why = refused(&format!("http://mcp.example.com:{port}/mcp"), http()).await;
     assert!(why.contains("it cannot be reached"), "{why}");
-    assert_eq!(reached.load(Ordering::SeqCst), 0);
+    assert_eq!(peer.connection_count(), 0);
     refused(&format!("http://127.0.0.1:{port}/mcp"), http()).await;
-    assert_eq!(reached.load(Ordering::SeqCst), 1);
+    assert_eq!(peer.connection_count(), 1);
     // Not where this process listens itself, whoever names it.
-    let own = http().with_own_listeners([address]);
+    let own = http().with_own_listeners([peer.address]);
     refused(&format!("http://127.0.0.1:{port}/mcp"), own).await;
-    assert_eq!(reached.load(Ordering::SeqCst), 1);
+    assert_eq!(peer.connection_count(), 1);
 }

@@ -1,5 +1,6 @@
 //! Tests of Anthropic's messages API.
 
+use belljar_kit_peers::HttpPeer;
 use belljar_model::{
     CallContext, ChatMessage, ChatModel, Effort, KeySource, ModelError, ModelProvider, StopReason,
     StreamEvent, TokenUsage, ToolChoice,
@@ -7,8 +8,8 @@ use belljar_model::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    GIF, Server, Step, anthropic, build, call, chat, config, error, first_turn, reply, second_turn,
-    seeing, status, stream, stream_text, third_turn, user,
+    GIF, anthropic, build, call, chat, config, error, first_turn, reply, second_turn, seeing,
+    status, stream, third_turn, user,
 };
 
 fn start() -> String {
@@ -42,7 +43,7 @@ const END: &str = r#"{"type": "message_stop"}"#;
 
 #[tokio::test]
 async fn text_thinking_and_usage_are_streamed_and_collected() {
-    let server = Server::new(vec![stream(&[
+    let server = HttpPeer::with_replies(vec![stream(&[
         &start(),
         PING,
         &begin(0, json!({"type": "thinking", "thinking": ""})),
@@ -55,8 +56,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
         r#"{"type": "something_new", "index": "odd"}"#,
         &stop("end_turn"),
         END,
-    ])])
-    .await;
+    ])]);
     let (result, events) = chat(&anthropic(&server), &first_turn(), &CallContext::new("a")).await;
     let reply = result.unwrap();
     assert_eq!((reply.text.as_str(), &reply.stop), ("Hello", &StopReason::EndTurn));
@@ -74,7 +74,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
 
 #[tokio::test]
 async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
-    let body = stream_text(&[
+    let body = stream(&[
         &start(),
         &begin(0, json!({"type": "text", "text": "Look."})),
         &begin(1, json!({"type": "tool_use", "id": "t1", "name": "file_read", "input": {}})),
@@ -89,7 +89,7 @@ async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
         &stop("tool_use"),
         END,
     ]);
-    let server = Server::new(vec![vec![Step::Trickle(body.into_bytes())]]).await;
+    let server = HttpPeer::with_replies(vec![body.trickled()]);
     let reply = reply(&anthropic(&server), &first_turn()).await;
     assert_eq!(reply.text, "Look.");
     assert_eq!(reply.stop, StopReason::ToolUse);
@@ -105,14 +105,14 @@ async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
 
 #[tokio::test]
 async fn a_request_has_the_shape_that_the_api_expects() {
-    let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
-    let mut settings = config(ModelProvider::Anthropic, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&[&stop("end_turn"), END])]);
+    let mut settings = config(ModelProvider::Anthropic, &server.url("/v1"));
     settings.key = KeySource::Env("KEY".into());
     let mut request = second_turn();
     request.effort = Some(Effort::Medium);
     request.messages.push(user("and now?"));
     reply(&build(&settings), &request).await;
-    let seen = server.seen().remove(0);
+    let seen = server.requests().remove(0);
     assert!(seen.head.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{}", seen.head);
     assert_eq!(seen.header("x-api-key"), Some("sk-hunter2"));
     assert_eq!(seen.header("authorization"), None);
@@ -142,24 +142,24 @@ async fn a_request_has_the_shape_that_the_api_expects() {
             ]},
         ],
     });
-    assert_eq!(seen.json(), expected);
+    assert_eq!(seen.body, expected);
 }
 
 #[tokio::test]
 async fn a_base_url_without_a_version_gets_one() {
-    let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
-    let base = server.base.strip_suffix("/v1").unwrap();
+    let server = HttpPeer::with_replies(vec![stream(&[&stop("end_turn"), END])]);
+    let base = &server.url("");
     reply(&build(&config(ModelProvider::Anthropic, base)), &first_turn()).await;
-    assert!(server.seen()[0].head.starts_with("POST /v1/messages "));
+    assert!(server.requests()[0].head.starts_with("POST /v1/messages "));
 }
 
 #[tokio::test]
 async fn a_last_turn_without_tools_still_declares_those_in_the_history_and_forbids_them() {
-    let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&stop("end_turn"), END])]);
     let mut request = second_turn();
     request.tools.clear();
     reply(&anthropic(&server), &request).await;
-    let body = server.seen()[0].json();
+    let body = server.requests()[0].body.clone();
     assert_eq!(body["tool_choice"], json!({"type": "none"}));
     assert_eq!(
         body["tools"],
@@ -171,13 +171,13 @@ async fn a_last_turn_without_tools_still_declares_those_in_the_history_and_forbi
 
 #[tokio::test]
 async fn blank_texts_are_left_out_because_the_api_refuses_them() {
-    let server = Server::new(vec![stream(&[&stop("end_turn"), END])]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&stop("end_turn"), END])]);
     let mut request = first_turn();
     request.system.push(" \n".into());
     request.messages.push(ChatMessage::from_assistant(""));
     request.messages.push(user("go"));
     reply(&anthropic(&server), &request).await;
-    let body = server.seen()[0].json();
+    let body = server.requests()[0].body.clone();
     assert_eq!(body["system"].as_array().unwrap().len(), 2);
     assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body}");
     assert_eq!(body["messages"][0]["content"].as_array().unwrap().len(), 2);
@@ -192,24 +192,24 @@ fn without_markers(body: &str) -> String {
 async fn the_body_of_a_turn_begins_with_the_bytes_of_the_turn_before_and_carries_at_most_four_markers()
  {
     let end = || stream(&[&stop("end_turn"), END]);
-    let server = Server::new(vec![end(), end(), end()]).await;
+    let server = HttpPeer::with_replies(vec![end(), end(), end()]);
     let model = anthropic(&server);
     for request in [first_turn(), second_turn(), third_turn()] {
         reply(&model, &request).await;
     }
-    let seen = server.seen();
+    let seen = server.requests();
     for turns in seen.windows(2) {
-        let before = without_markers(&turns[0].body);
+        let before = without_markers(&turns[0].text);
         let before = before.strip_suffix("]}").unwrap();
         assert!(
-            without_markers(&turns[1].body).starts_with(before),
+            without_markers(&turns[1].text).starts_with(before),
             "{}\n{}",
-            turns[0].body,
-            turns[1].body
+            turns[0].text,
+            turns[1].text
         );
     }
     for turn in &seen {
-        let markers = turn.body.matches("cache_control").count();
+        let markers = turn.text.matches("cache_control").count();
         assert!((3..=4).contains(&markers), "{markers}");
     }
 }
@@ -219,7 +219,7 @@ async fn an_overloaded_provider_is_asked_again() {
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
             .to_string();
-    let server = Server::new(vec![
+    let server = HttpPeer::with_replies(vec![
         status(529, "", &overloaded),
         stream(&[&start(), &overloaded]),
         stream(&[
@@ -228,8 +228,7 @@ async fn an_overloaded_provider_is_asked_again() {
             &stop("end_turn"),
             END,
         ]),
-    ])
-    .await;
+    ]);
     let (result, events) = chat(&anthropic(&server), &first_turn(), &CallContext::new("a")).await;
     assert_eq!(result.unwrap().text, "hi");
     let retries = events.iter().filter(|event| matches!(event, StreamEvent::Retrying { .. }));
@@ -238,16 +237,15 @@ async fn an_overloaded_provider_is_asked_again() {
 
 #[tokio::test]
 async fn an_error_after_text_ends_the_call() {
-    let server = Server::new(vec![stream(&[
+    let server = HttpPeer::with_replies(vec![stream(&[
         &start(),
         &begin(0, json!({"type": "text", "text": "hi"})),
         r#"{"type": "error", "error": {"type": "api_error", "message": "oops\u001b[2J"}}"#,
-    ])])
-    .await;
+    ])]);
     let error = error(&anthropic(&server), &first_turn()).await;
     assert!(matches!(&error, ModelError::Provider { transient: true, .. }), "{error:?}");
     assert_eq!(error.to_string(), r"the provider reported `api_error`: oops\u{1b}[2J");
-    assert_eq!(server.seen().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -255,12 +253,12 @@ async fn images_are_blocks_of_a_message_and_a_choice_is_in_its_own_words() {
     let end = || {
         stream(&[&start(), &begin(0, json!({"type": "text", "text": "a"})), &stop("end_turn"), END])
     };
-    let server = Server::new(vec![end(), end()]).await;
+    let server = HttpPeer::with_replies(vec![end(), end()]);
     let model = anthropic(&server);
     assert!(model.takes_images());
     reply(&model, &seeing(ToolChoice::Named("file_read".to_owned()))).await;
     reply(&model, &seeing(ToolChoice::Required)).await;
-    let seen: Vec<Value> = server.seen().iter().map(|seen| seen.json()).collect();
+    let seen: Vec<Value> = server.requests().iter().map(|seen| seen.body.clone()).collect();
     assert_eq!(
         seen[0]["messages"][0]["content"],
         json!([

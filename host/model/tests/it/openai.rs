@@ -1,5 +1,6 @@
 //! Tests of OpenAI's chat completions.
 
+use belljar_kit_peers::HttpPeer;
 use belljar_model::{
     CallContext, ChatModel, ChatRequest, Effort, MaxTokensField, ModelError, ModelProvider,
     Sampling, StopReason, StreamEvent, TokenUsage, ToolChoice,
@@ -7,8 +8,8 @@ use belljar_model::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    GIF, Server, Step, build, call, chat, config, error, first_turn, openai, reply, second_turn,
-    seeing, status, stream, stream_text, third_turn, user,
+    GIF, build, call, chat, config, error, first_turn, openai, reply, second_turn, seeing, status,
+    stream, third_turn, user,
 };
 
 const DONE: &str = "[DONE]";
@@ -24,7 +25,7 @@ fn finish(reason: &str) -> String {
 
 /// The answer that a stream of these events results in.
 async fn answer(events: &[&str]) -> belljar_model::ModelReply {
-    let server = Server::new(vec![stream(events)]).await;
+    let server = HttpPeer::with_replies(vec![stream(events)]);
     reply(&openai(&server), &first_turn()).await
 }
 
@@ -34,7 +35,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
         "prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107,
         "prompt_tokens_details": {"cached_tokens": 80},
     }});
-    let server = Server::new(vec![stream(&[
+    let server = HttpPeer::with_replies(vec![stream(&[
         &delta(json!({"role": "assistant", "content": ""})),
         &delta(json!({"reasoning_content": "hm"})),
         &delta(json!({"content": "Hel"})),
@@ -42,8 +43,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
         &finish("stop"),
         &usage.to_string(),
         DONE,
-    ])])
-    .await;
+    ])]);
     let (result, events) = chat(&openai(&server), &first_turn(), &CallContext::new("a")).await;
     let reply = result.unwrap();
     assert_eq!((reply.text.as_str(), &reply.stop), ("Hello", &StopReason::EndTurn));
@@ -61,7 +61,7 @@ async fn text_thinking_and_usage_are_streamed_and_collected() {
 
 #[tokio::test]
 async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
-    let text = stream_text(&[
+    let text = stream(&[
         &delta(
             json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "file_read", "arguments": ""}}]}),
         ),
@@ -75,7 +75,7 @@ async fn parallel_calls_in_pieces_are_put_together_however_the_bytes_arrive() {
         &finish("tool_calls"),
         DONE,
     ]);
-    let server = Server::new(vec![vec![Step::Trickle(text.into_bytes())]]).await;
+    let server = HttpPeer::with_replies(vec![text.trickled()]);
     let (result, events) = chat(&openai(&server), &first_turn(), &CallContext::new("a")).await;
     let reply = result.unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ async fn whole_calls_without_index_or_id_get_ids_that_depend_only_on_the_convers
         {"function": {"name": "file_read", "arguments": {"path": "b"}}},
     ]});
     let events = [&*delta(calls), &finish("stop"), DONE];
-    let server = Server::new(vec![stream(&events), stream(&events)]).await;
+    let server = HttpPeer::with_replies(vec![stream(&events), stream(&events)]);
     let model = openai(&server);
     let reply_1 = reply(&model, &first_turn()).await;
     assert_eq!(
@@ -206,31 +206,30 @@ async fn stop_reasons_are_told_apart() {
 async fn an_error_inside_the_stream_is_retried_only_before_the_first_token() {
     let overloaded = json!({"error": {"code": 502, "message": "bad gateway"}}).to_string();
     let hello = delta(json!({"content": "hi"}));
-    let server = Server::new(vec![
+    let server = HttpPeer::with_replies(vec![
         stream(&[&overloaded]),
         stream(&[&hello, &finish("stop"), DONE]),
         stream(&[&hello, &overloaded]),
-    ])
-    .await;
+    ]);
     let model = openai(&server);
     let (result, events) = chat(&model, &first_turn(), &CallContext::new("a")).await;
     assert_eq!(result.unwrap().text, "hi");
     assert!(matches!(&events[0], StreamEvent::Retrying { attempt: 2, .. }), "{events:?}");
     assert!(matches!(error(&model, &first_turn()).await, ModelError::Http { status: 502, .. }));
-    assert_eq!(server.seen().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_request_has_the_shape_that_servers_expect() {
-    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&[&finish("stop")])]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.max_output_tokens = Some(500);
     settings.temperature = Some(0.5);
     settings.key = belljar_model::KeySource::Env("KEY".into());
     let mut request = second_turn();
     request.effort = Some(Effort::Max);
     reply(&build(&settings), &request).await;
-    let seen = server.seen().remove(0);
+    let seen = server.requests().remove(0);
     assert!(seen.head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", seen.head);
     assert_eq!(seen.header("authorization"), Some("Bearer sk-hunter2"));
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
@@ -254,7 +253,7 @@ async fn a_request_has_the_shape_that_servers_expect() {
             {"role": "tool", "content": "no such tool", "tool_call_id": "call.2"},
         ],
     });
-    assert_eq!(seen.json(), expected);
+    assert_eq!(seen.body, expected);
 }
 
 /// All sampling parameters, as a caller may set them.
@@ -270,16 +269,16 @@ fn sampled() -> Sampling {
 
 #[tokio::test]
 async fn how_an_answer_is_sampled_goes_to_the_model_before_the_settings_own_word() {
-    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&[&finish("stop")])]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     for (field, value) in [("top_p", json!(0.9)), ("stop", json!("x")), ("top_k", json!(1))] {
         settings.extra_body.insert(field.into(), value);
     }
     let request = ChatRequest { sampling: sampled(), ..first_turn() };
     reply(&build(&settings), &request).await;
-    let seen = server.seen().remove(0);
-    assert_eq!(seen.body.matches("top_p").count(), 1, "a field stands there once: {}", seen.body);
-    let sent = seen.json();
+    let seen = server.requests().remove(0);
+    assert_eq!(seen.text.matches("top_p").count(), 1, "a field stands there once: {}", seen.text);
+    let sent = seen.body.clone();
     let expected = json!({
         "top_p": 0.5, "presence_penalty": -1.0, "frequency_penalty": 1.5, "seed": -7,
         "stop": ["Observation:", "\n\n"], "top_k": 1,
@@ -292,18 +291,18 @@ async fn how_an_answer_is_sampled_goes_to_the_model_before_the_settings_own_word
 #[tokio::test]
 async fn a_server_that_refuses_stop_is_asked_without_it() {
     let refusal = r#"{"error":{"message":"Unsupported parameter: 'stop' is not supported with this model."}}"#;
-    let server = Server::new(vec![status(400, "", refusal), stream(&[&finish("stop")])]).await;
+    let server = HttpPeer::with_replies(vec![status(400, "", refusal), stream(&[&finish("stop")])]);
     let request = ChatRequest { sampling: sampled(), ..first_turn() };
     reply(&openai(&server), &request).await;
-    let seen = server.seen();
-    assert!(seen[0].json().get("stop").is_some() && seen[1].json().get("stop").is_none());
-    assert_eq!(seen[1].json()["top_p"], 0.5, "the rest stays");
+    let seen = server.requests();
+    assert!(seen[0].body.get("stop").is_some() && seen[1].body.get("stop").is_none());
+    assert_eq!(seen[1].body["top_p"], 0.5, "the rest stays");
 }
 
 #[tokio::test]
 async fn without_tools_or_system_nothing_is_said_about_them() {
-    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&[&finish("stop")])]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.max_output_tokens = Some(5);
     settings.max_tokens_field = Some(MaxTokensField::MaxCompletionTokens);
     let request = ChatRequest { messages: vec![user("hi")], ..ChatRequest::default() };
@@ -312,29 +311,29 @@ async fn without_tools_or_system_nothing_is_said_about_them() {
         "model": "m-1", "stream": true, "stream_options": {"include_usage": true},
         "max_completion_tokens": 5, "messages": [{"role": "user", "content": "hi"}],
     });
-    assert_eq!(server.seen()[0].json(), expected);
+    assert_eq!(server.requests()[0].body, expected);
 }
 
 #[tokio::test]
 async fn the_body_of_a_turn_begins_with_the_bytes_of_the_turn_before() {
     let end = || stream(&[&finish("stop")]);
-    let server = Server::new(vec![end(), end(), end()]).await;
+    let server = HttpPeer::with_replies(vec![end(), end(), end()]);
     let model = openai(&server);
     for request in [first_turn(), second_turn(), third_turn()] {
         reply(&model, &request).await;
     }
-    let seen = server.seen();
+    let seen = server.requests();
     for turns in seen.windows(2) {
-        let before = turns[0].body.strip_suffix("]}").unwrap();
-        assert!(turns[1].body.starts_with(before), "{}\n{}", turns[0].body, turns[1].body);
+        let before = turns[0].text.strip_suffix("]}").unwrap();
+        assert!(turns[1].text.starts_with(before), "{}\n{}", turns[0].text, turns[1].text);
     }
 }
 
 #[tokio::test]
 async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
     let end = || stream(&[&finish("stop")]);
-    let server = Server::new(vec![end(), end()]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![end(), end()]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.extra_body.insert("tool_choice".into(), json!("required"));
     settings.extra_body.insert("top_k".into(), json!(1));
     let model = build(&settings);
@@ -342,13 +341,13 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
     let mut last = first_turn();
     last.tools.clear();
     reply(&model, &last).await;
-    let seen = server.seen();
-    assert_eq!(seen[0].json()["tool_choice"], "required");
-    assert!(seen[0].body.find("top_k") < seen[0].body.find("messages"));
-    assert_eq!(seen[1].json().get("tool_choice"), None, "nothing to choose from");
+    let seen = server.requests();
+    assert_eq!(seen[0].body["tool_choice"], "required");
+    assert!(seen[0].text.find("top_k") < seen[0].text.find("messages"));
+    assert_eq!(seen[1].body.get("tool_choice"), None, "nothing to choose from");
 
     for field in ["messages", "model", "max_tokens"] {
-        let mut settings = config(ModelProvider::OpenAi, &server.base);
+        let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
         settings.extra_body.insert(field.into(), json!([]));
         let error = settings.build_wire(&|_| None, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("`{field}`")), "{error}");
@@ -357,14 +356,14 @@ async fn extra_fields_are_sent_before_the_messages_and_cannot_replace_them() {
 
 #[tokio::test]
 async fn extra_fields_are_not_sent_with_the_words_of_a_stranger() {
-    let server = Server::new(vec![stream(&[&finish("stop")])]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&[&finish("stop")])]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.extra_body.insert("top_k".into(), json!(1));
     settings.extra_body.insert("web_search_options".into(), json!({}));
     let mut request = first_turn();
     request.foreign = true;
     reply(&build(&settings), &request).await;
-    let sent = server.seen()[0].json();
+    let sent = server.requests()[0].body.clone();
     assert_eq!(sent["messages"].as_array().map(Vec::len), Some(2), "{sent}");
     assert!(!sent.as_object().unwrap().keys().any(|it| settings.extra_body.contains_key(it)));
 }
@@ -372,8 +371,8 @@ async fn extra_fields_are_not_sent_with_the_words_of_a_stranger() {
 #[tokio::test]
 async fn images_are_parts_of_a_message_and_a_choice_stands_before_that_of_the_settings() {
     let end = || stream(&[&finish("stop")]);
-    let server = Server::new(vec![end(), end(), end()]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![end(), end(), end()]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.extra_body.insert("tool_choice".into(), json!("auto"));
     assert!(!build(&settings).takes_images(), "a server that nobody knows");
     settings.images = Some(true);
@@ -384,7 +383,7 @@ async fn images_are_parts_of_a_message_and_a_choice_stands_before_that_of_the_se
     let mut without = seeing(ToolChoice::Required);
     without.tools.clear();
     reply(&model, &without).await;
-    let seen: Vec<Value> = server.seen().iter().map(|seen| seen.json()).collect();
+    let seen: Vec<Value> = server.requests().iter().map(|seen| seen.body.clone()).collect();
     assert_eq!(
         seen[0]["messages"][1],
         json!({"role": "user", "content": [

@@ -2,14 +2,13 @@
 
 use std::io::Write as _;
 
+use belljar_kit_peers::{HttpPeer, Reply};
 use belljar_model::limits::MAX_RESPONSE_BYTES;
 use belljar_model::{CallContext, ModelError, StreamEvent};
 use flate2::Compression;
 use flate2::write::{GzEncoder, ZlibEncoder};
 
-use crate::support::{
-    Server, Step, anthropic, chat, error, first_turn, openai, reply, status, stream,
-};
+use crate::support::{anthropic, chat, error, first_turn, openai, reply, status, stream};
 
 fn delta(text: &str) -> String {
     format!(r#"{{"choices": [{{"delta": {{"content": "{text}"}}}}]}}"#)
@@ -29,7 +28,7 @@ async fn half_a_surrogate_pair_in_a_stream_is_replaced_and_a_pair_over_two_delta
         let mut events: Vec<String> = texts.iter().map(|text| delta(text)).collect();
         events.extend([FINISH.to_owned(), "[DONE]".to_owned()]);
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
-        let server = Server::new(vec![stream(&events)]).await;
+        let server = HttpPeer::with_replies(vec![stream(&events)]);
         let (result, told) = chat(&openai(&server), &first_turn(), &CallContext::new("a")).await;
         assert_eq!(result.unwrap().text, expected);
         let told: String = told
@@ -47,9 +46,9 @@ async fn half_a_surrogate_pair_in_a_stream_is_replaced_and_a_pair_over_two_delta
 async fn half_a_pair_at_the_end_of_a_stream_is_not_lost() {
     // Some servers send `[DONE]` in place of a reason, which completes the answer.
     let both = format!("{}\n\ndata: [DONE]", delta("cut \\ud83d"));
-    let server = Server::new(vec![stream(&[&both])]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&both])]);
     assert_eq!(reply(&openai(&server), &first_turn()).await.text, "cut \u{fffd}");
-    let server = Server::new(vec![stream(&[&delta("cut \\ud83d")])]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&delta("cut \\ud83d")])]);
     let (result, told) = chat(&openai(&server), &first_turn(), &CallContext::new("a")).await;
     assert!(result.is_err(), "no sign that it is complete");
     assert!(told.contains(&StreamEvent::TextDelta("cut \u{fffd}".to_owned())), "{told:?}");
@@ -64,7 +63,7 @@ async fn half_a_pair_in_arguments_is_replaced_on_both_levels_of_json() {
     };
     for arguments in [r#"{\"pattern\":\"cut \ud83d\"}"#, r#"{\"pattern\":\"cut \\ud83d\"}"#] {
         let events = [&*call(arguments), FINISH, "[DONE]"];
-        let server = Server::new(vec![stream(&events)]).await;
+        let server = HttpPeer::with_replies(vec![stream(&events)]);
         let reply = reply(&openai(&server), &first_turn()).await;
         let read: serde_json::Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         assert_eq!(read["pattern"], "cut \u{fffd}", "{arguments}");
@@ -76,7 +75,7 @@ async fn half_a_pair_in_arguments_is_replaced_on_both_levels_of_json() {
         r#"{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}"#,
         r#"{"type": "message_stop"}"#,
     ];
-    let server = Server::new(vec![stream(&events)]).await;
+    let server = HttpPeer::with_replies(vec![stream(&events)]);
     let reply = reply(&anthropic(&server), &first_turn()).await;
     let read: serde_json::Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(read["a"], "😀 \u{fffd}");
@@ -85,7 +84,7 @@ async fn half_a_pair_in_arguments_is_replaced_on_both_levels_of_json() {
 #[tokio::test]
 async fn half_a_pair_in_an_error_hides_no_error() {
     let body = r#"{"error": {"message": "no \ud83d", "type": "invalid_request_error"}}"#;
-    let server = Server::new(vec![status(400, "", body), stream(&[body])]).await;
+    let server = HttpPeer::with_replies(vec![status(400, "", body), stream(&[body])]);
     let model = openai(&server);
     for _ in 0..2 {
         let error = error(&model, &first_turn()).await.to_string();
@@ -105,12 +104,12 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A response whose body has this content coding.
-fn coded(status: &str, kind: &str, coding: &str, body: &[u8]) -> Vec<Step> {
+/// A response with a body in this coding.
+fn coded(status: &str, kind: &str, coding: &str, body: &[u8]) -> Reply {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-encoding: {coding}\r\nconnection: close\r\n\r\n"
     );
-    vec![Step::Send([head.as_bytes(), body].concat())]
+    Reply::bytes([head.as_bytes(), body].concat())
 }
 
 const EVENTS: &str = "text/event-stream";
@@ -127,17 +126,16 @@ async fn an_answer_that_is_compressed_unasked_is_decoded_as_it_streams() {
         ("gzip, gzip", gzip(&gzip(answer().as_bytes()))),
         ("identity", answer().into_bytes()),
     ] {
-        let server = Server::new(vec![coded("200 OK", EVENTS, coding, &body)]).await;
+        let server = HttpPeer::with_replies(vec![coded("200 OK", EVENTS, coding, &body)]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "hi", "{coding}");
-        assert_eq!(server.seen()[0].header("accept-encoding"), None);
+        assert_eq!(server.requests()[0].header("accept-encoding"), None);
     }
     // Text that was flushed is passed on while the connection stays open.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(answer().as_bytes()).unwrap();
     encoder.flush().unwrap();
-    let mut steps = coded("200 OK", EVENTS, "gzip", encoder.get_ref());
-    steps.push(Step::Hold);
-    let server = Server::new(vec![steps]).await;
+    let open = coded("200 OK", EVENTS, "gzip", encoder.get_ref()).then_stall();
+    let server = HttpPeer::with_reply(open);
     assert_eq!(reply(&openai(&server), &first_turn()).await.text, "hi");
 }
 
@@ -145,15 +143,15 @@ async fn an_answer_that_is_compressed_unasked_is_decoded_as_it_streams() {
 async fn a_compressed_error_is_read_and_a_coding_that_is_not_decoded_is_named() {
     let body = br#"{"error": {"message": "wrong model"}}"#;
     let json = "application/json";
-    let server = Server::new(vec![coded("404 Not Found", json, "gzip", &gzip(body))]).await;
+    let server = HttpPeer::with_replies(vec![coded("404 Not Found", json, "gzip", &gzip(body))]);
     let told = error(&openai(&server), &first_turn()).await.to_string();
     assert!(told.contains("wrong model"), "{told}");
     for status in ["200 OK", "404 Not Found"] {
-        let server = Server::new(vec![coded(status, EVENTS, "br", b"\x0b\x02\x80")]).await;
+        let server = HttpPeer::with_replies(vec![coded(status, EVENTS, "br", b"\x0b\x02\x80")]);
         let told = error(&openai(&server), &first_turn()).await.to_string();
         assert!(told.contains("encoded as `br`"), "{told}");
     }
-    let server = Server::new(vec![coded("200 OK", EVENTS, "gzip", answer().as_bytes())]).await;
+    let server = HttpPeer::with_replies(vec![coded("200 OK", EVENTS, "gzip", answer().as_bytes())]);
     let told = error(&openai(&server), &first_turn()).await.to_string();
     assert!(told.contains("not the `gzip`"), "{told}");
 }
@@ -162,11 +160,10 @@ async fn a_compressed_error_is_read_and_a_coding_that_is_not_decoded_is_named() 
 async fn a_compressed_answer_is_bounded_by_what_comes_out_of_it() {
     let bomb = gzip(&vec![b'\n'; MAX_RESPONSE_BYTES + 1]);
     assert!(bomb.len() < 1 << 20);
-    let server = Server::new(vec![
+    let server = HttpPeer::with_replies(vec![
         coded("200 OK", EVENTS, "gzip", &bomb),
         coded("200 OK", EVENTS, "gzip", &gzip(answer().as_bytes())),
-    ])
-    .await;
+    ]);
     let model = openai(&server);
     let told = error(&model, &first_turn()).await;
     assert!(matches!(told, ModelError::TooLarge { limit: MAX_RESPONSE_BYTES, .. }), "{told:?}");

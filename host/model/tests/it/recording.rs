@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use belljar_kit_peers::HttpPeer;
 use belljar_model::{
     CallContext, ChatMessage, ChatModel, ChatRequest, ModelError, ModelRegistry, ModelReply,
     Recording, RecordingModel, ScriptedModel, StopReason, StreamEvent, ToolResult,
@@ -10,7 +11,7 @@ use belljar_model::{
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Server, chat, first_turn, openai, result, status, stream, yaml};
+use crate::support::{chat, first_turn, openai, result, status, stream, yaml};
 use crate::wild::{DONE, delta, finish};
 
 /// Plays a conversation of agent `a` to its end: every call gets a result, in turn a success and a failure.
@@ -59,13 +60,12 @@ async fn a_run_over_the_wire_is_recorded_and_plays_back() {
         .to_string()
     };
     let calls = json!({"tool_calls": [call(0, "{\"path\":\"a\"}"), call(1, "{\"path\": ")]});
-    let server = Server::new(vec![
+    let server = HttpPeer::with_replies(vec![
         stream(&[&delta(json!({"content": "no: look"})), &delta(calls), &end("tool_calls")]),
         stream(&[&delta(json!({"content": "half"}))]),
         status(400, "", "too long"),
         stream(&[&delta(json!({"content": "Done.\n"})), &end("length")]),
-    ])
-    .await;
+    ]);
     let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let mut live = converse(&recorder, 4).await;
     let yaml = recorder.to_yaml().unwrap();
@@ -133,7 +133,7 @@ async fn what_a_model_thought_is_recorded_and_plays_back() {
         DONE.to_owned(),
     ];
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
-    let server = Server::new(vec![stream(&events)]).await;
+    let server = HttpPeer::with_replies(vec![stream(&events)]);
     let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let (live, told) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
     let yaml = recorder.to_yaml().unwrap();
@@ -153,7 +153,8 @@ async fn what_a_model_thought_is_recorded_and_plays_back() {
 
 #[tokio::test]
 async fn a_request_that_was_too_long_is_recorded_as_that() {
-    let server = Server::new(vec![status(400, "", "maximum context length is 8 tokens")]).await;
+    let server =
+        HttpPeer::with_replies(vec![status(400, "", "maximum context length is 8 tokens")]);
     let recorder = RecordingModel::new(Arc::new(openai(&server)));
     let (live, _) = chat(&recorder, &first_turn(), &CallContext::new("a")).await;
     assert!(matches!(live, Err(ModelError::ContextLength { .. })), "{live:?}");

@@ -3,9 +3,10 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use belljar_kit_peers::HttpPeer;
 use belljar_model::{CallContext, KeySource, ModelError, ModelProvider, ModelReply, StreamEvent};
 
-use crate::support::{Server, Step, build, build_with, chat, config, first_turn, status, stream};
+use crate::support::{build, build_with, chat, config, first_turn, status, stream};
 
 const KEY: &str = "sk-hunter2";
 
@@ -36,7 +37,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
 
     let long = format!("{}{KEY}", "x".repeat(395));
     for provider in [ModelProvider::OpenAi, ModelProvider::Anthropic] {
-        let responses: Vec<Vec<Step>> = vec![
+        let responses = vec![
             status(500, "", &format!("cannot use {KEY}")),
             status(401, "", &format!(r#"{{"error": {{"message": "wrong key {KEY}"}}}}"#)),
             stream(&[&format!(
@@ -44,8 +45,8 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
             )]),
             status(400, "", &long),
         ];
-        let server = Server::new(responses).await;
-        let mut settings = config(provider, &server.base);
+        let server = HttpPeer::with_replies(responses);
+        let mut settings = config(provider, &server.url("/v1"));
         settings.key = KeySource::Env("KEY".into());
         let model = build(&settings);
         for _ in 0..3 {
@@ -54,7 +55,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
             let shown = format!("{error} {error:?} {events:?} {model:?} {settings:?}");
             assert!(!shown.contains("hunter2") && !shown.contains("sk-h"), "{shown}");
         }
-        let seen = server.seen();
+        let seen = server.requests();
         assert_eq!(seen.len(), 4);
         assert!(seen.iter().all(|request| request.head.contains(KEY)), "the server got the key");
     }
@@ -72,8 +73,8 @@ async fn answered(key: &str, word: &str) -> (ModelReply, Vec<StreamEvent>) {
         r#"{{"choices": [{{"delta": {{"tool_calls": [{{"index": 0, "id": "c1", "function": {{"name": "file_write", "arguments": "{arguments}"}}}}]}}, "finish_reason": "tool_calls"}}]}}"#
     );
     let events = [text(&format!("it is {begin}")), text(&format!("{end}!")), call, "[DONE]".into()];
-    let server = Server::new(vec![stream(&events.each_ref().map(String::as_str))]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![stream(&events.each_ref().map(String::as_str))]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.key = KeySource::Env("KEY".into());
     let model = build_with(&settings, key);
     let (result, told) = chat(&model, &first_turn(), &CallContext::new("a")).await;
@@ -123,16 +124,16 @@ async fn a_key_that_an_answer_repeats_over_two_pieces_is_masked_and_arguments_st
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_its_target_gets_nothing() {
-    let target = Server::new(vec![stream(&["[DONE]"])]).await;
-    let location = format!("location: {}/chat/completions\r\n", target.base);
+    let target = HttpPeer::with_replies(vec![stream(&["[DONE]"])]);
+    let location = format!("location: {}\r\n", target.url("/v1/chat/completions"));
     for code in [301, 302, 307, 308] {
-        let server = Server::new(vec![status(code, &location, "")]).await;
-        let mut settings = config(ModelProvider::OpenAi, &server.base);
+        let server = HttpPeer::with_replies(vec![status(code, &location, "")]);
+        let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
         settings.key = KeySource::Env("KEY".into());
         let (result, _) = chat(&build(&settings), &first_turn(), &CallContext::new("a")).await;
         let error = result.unwrap_err();
         assert!(matches!(error, ModelError::Http { status, .. } if status == code), "{error:?}");
         assert!(error.to_string().contains("redirects are not followed"), "{error}");
     }
-    assert!(target.seen().is_empty());
+    assert!(target.requests().is_empty());
 }

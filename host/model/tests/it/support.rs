@@ -1,156 +1,23 @@
-//! A test server on loopback that answers with given bytes, and helpers.
+//! Models of a server on loopback, and shorthands.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use belljar_kit_peers::{HttpPeer, Reply};
 use belljar_model::{
     CallContext, ChatMessage, ChatModel, ChatRequest, Image, ModelConfig, ModelError,
     ModelProvider, ModelReply, RetryPolicy, StreamEvent, ToolCall, ToolChoice, ToolResult,
     ToolSpec, WireModel,
 };
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// One part of a response.
-pub(crate) enum Step {
-    /// Bytes, written at once.
-    Send(Vec<u8>),
-    /// Bytes, written one by one.
-    Trickle(Vec<u8>),
-    /// The same bytes again and again until the client closes the connection.
-    Endless(Vec<u8>),
-    /// Nothing, until the client closes the connection.
-    Hold,
-}
-
-/// A request that the server received.
-#[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
-impl Seen {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap()
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| {
-            let (key, value) = line.split_once(": ")?;
-            key.eq_ignore_ascii_case(name).then_some(value)
-        })
-    }
-}
-
-/// A server that answers one connection after another, each with the next response, and then closes it.
-pub(crate) struct Server {
-    pub(crate) base: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    left: Arc<Semaphore>,
-}
-
-impl Server {
-    /// Starts a server with these responses, and records each request.
-    pub(crate) async fn new(responses: Vec<Vec<Step>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}/v1", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let left = Arc::new(Semaphore::new(0));
-        let (log, gone) = (Arc::clone(&seen), Arc::clone(&left));
-        tokio::spawn(async move {
-            for response in responses {
-                let (mut socket, _) = listener.accept().await.unwrap();
-                let request = read_request(&mut socket).await;
-                log.lock().unwrap().push(request);
-                if answer(&mut socket, response).await.is_none() {
-                    gone.add_permits(1);
-                }
-            }
-        });
-        Self { base, seen, left }
-    }
-
-    /// The requests received so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    /// Waits until a client has closed a connection before its response ended.
-    pub(crate) async fn client_left(&self) {
-        let wait = self.left.acquire();
-        tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap().unwrap().forget();
-    }
-}
-
-async fn read_request(socket: &mut TcpStream) -> Seen {
-    let mut bytes = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        let count = socket.read(&mut buffer).await.unwrap();
-        assert!(count > 0, "the request ended early");
-        bytes.extend_from_slice(&buffer[..count]);
-        let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let seen = Seen { head: head.to_owned(), body: body.to_owned() };
-        let length: usize = seen.header("content-length").unwrap().parse().unwrap();
-        if seen.body.len() >= length {
-            return seen;
-        }
-    }
-}
-
-/// Sends a response; `None` if the client closed the connection before its end.
-async fn answer(socket: &mut TcpStream, response: Vec<Step>) -> Option<()> {
-    for step in response {
-        match step {
-            Step::Send(bytes) => socket.write_all(&bytes).await.ok()?,
-            Step::Trickle(bytes) => {
-                socket.set_nodelay(true).unwrap();
-                for byte in bytes {
-                    socket.write_all(&[byte]).await.ok()?;
-                    tokio::task::yield_now().await;
-                }
-            }
-            Step::Endless(bytes) => loop {
-                socket.write_all(&bytes).await.ok()?;
-            },
-            Step::Hold => {
-                let mut byte = [0];
-                while !matches!(socket.read(&mut byte).await, Ok(0) | Err(_)) {}
-                return None;
-            }
-        }
-    }
-    socket.shutdown().await.ok()
-}
-
-const STREAM_HEAD: &str =
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-
-/// A response that is a stream of events and ends with the connection.
-pub(crate) fn stream(events: &[&str]) -> Vec<Step> {
-    vec![Step::Send(stream_text(events).into_bytes())]
-}
-
-/// The bytes of [`stream`].
-pub(crate) fn stream_text(events: &[&str]) -> String {
-    let mut text = STREAM_HEAD.to_owned();
-    for event in events {
-        text.push_str(&format!("data: {event}\n\n"));
-    }
-    text
+/// A stream of events that ends when the connection does.
+pub(crate) fn stream(events: &[&str]) -> Reply {
+    Reply::events(events)
 }
 
 /// A response that is not a stream.
-pub(crate) fn status(status: u16, headers: &str, body: &str) -> Vec<Step> {
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n"
-    );
-    vec![Step::Send(format!("{head}{body}").into_bytes())]
+pub(crate) fn status(status: u16, headers: &str, body: &str) -> Reply {
+    Reply::new(&format!("{status} Status"), headers, body)
 }
 
 pub(crate) fn config(provider: ModelProvider, base: &str) -> ModelConfig {
@@ -171,12 +38,12 @@ pub(crate) fn build_with(config: &ModelConfig, key: &str) -> WireModel {
     config.build_wire(&env, &mut Vec::new()).unwrap().with_retries(retries)
 }
 
-pub(crate) fn openai(server: &Server) -> WireModel {
-    build(&config(ModelProvider::OpenAi, &server.base))
+pub(crate) fn openai(server: &HttpPeer) -> WireModel {
+    build(&config(ModelProvider::OpenAi, &server.url("/v1")))
 }
 
-pub(crate) fn anthropic(server: &Server) -> WireModel {
-    build(&config(ModelProvider::Anthropic, &server.base))
+pub(crate) fn anthropic(server: &HttpPeer) -> WireModel {
+    build(&config(ModelProvider::Anthropic, &server.url("/v1")))
 }
 
 /// Calls a model, and collects the events of its answer.

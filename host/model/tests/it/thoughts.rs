@@ -1,10 +1,11 @@
 //! Tests of reasoning that is sent back to the model that sent it.
 
+use belljar_kit_peers::HttpPeer;
 use belljar_model::{ChatMessage, ChatModel, ChatRequest, ModelProvider};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Server, anthropic, build, config, first_turn, openai, reply, result, status, stream, user,
+    anthropic, build, config, first_turn, openai, reply, result, status, stream, user,
 };
 use crate::wild::{DONE, delta, finish, good};
 
@@ -52,25 +53,25 @@ async fn reasoning_goes_back_unchanged_to_the_model_that_gave_it_and_to_no_other
         events.push(delta(json!({"tool_calls": [named]})));
         events.extend([finish("tool_calls"), DONE.to_owned()]);
         let events: Vec<&str> = events.iter().map(String::as_str).collect();
-        let server = Server::new(vec![stream(&events), good(), good(), good()]).await;
+        let server = HttpPeer::with_replies(vec![stream(&events), good(), good(), good()]);
         let request = answered(&openai(&server)).await;
         reply(&openai(&server), &request).await;
         let mut next = request.clone();
         next.messages.extend([ChatMessage::from_assistant("again"), user("more")]);
         reply(&openai(&server), &next).await;
-        let mut other = config(ModelProvider::OpenAi, &server.base);
+        let mut other = config(ModelProvider::OpenAi, &server.url("/v1"));
         other.model = "m-2".into();
         reply(&build(&other), &request).await;
-        let seen = server.seen();
+        let seen = server.requests();
         let sent =
-            |at: usize| seen[at].json()["messages"][2].pointer(field).cloned().unwrap_or_default();
+            |at: usize| seen[at].body["messages"][2].pointer(field).cloned().unwrap_or_default();
         assert_eq!(sent(1), expected, "{field}");
         if !expected.is_null() {
             assert_ne!(sent(3), expected, "{field} went to another model");
-            let before = seen[1].body.strip_suffix("]}").unwrap();
-            assert!(seen[2].body.starts_with(before), "the prefix stays: {field}");
+            let before = seen[1].text.strip_suffix("]}").unwrap();
+            assert!(seen[2].text.starts_with(before), "the prefix stays: {field}");
         } else {
-            assert!(!seen[1].body.contains("reasoning"), "never given, never sent");
+            assert!(!seen[1].text.contains("reasoning"), "never given, never sent");
         }
     }
 }
@@ -110,13 +111,13 @@ async fn thinking_blocks_go_back_with_their_signatures_where_they_stood() {
     ];
     let end = || stream(&end.each_ref().map(String::as_str));
     let server =
-        Server::new(vec![stream(&events.each_ref().map(String::as_str)), end(), end()]).await;
+        HttpPeer::with_replies(vec![stream(&events.each_ref().map(String::as_str)), end(), end()]);
     let request = answered(&anthropic(&server)).await;
     reply(&anthropic(&server), &request).await;
-    let mut other = config(ModelProvider::Anthropic, &server.base);
+    let mut other = config(ModelProvider::Anthropic, &server.url("/v1"));
     other.model = "m-2".into();
     reply(&build(&other), &request).await;
-    let sent = |at: usize| server.seen()[at].json()["messages"][1]["content"].clone();
+    let sent = |at: usize| server.requests()[at].body["messages"][1]["content"].clone();
     let said = json!({"type": "text", "text": "Working."});
     let called = json!({"type": "tool_use", "id": "t1", "name": "r", "input": {}});
     assert_eq!(
@@ -142,9 +143,12 @@ async fn a_server_that_takes_no_reasoning_is_asked_without_it() {
         )
     };
     let first = delta(json!({"reasoning": "hm", "content": "hi"}));
-    let server =
-        Server::new(vec![stream(&[&first, &finish("stop"), DONE]), refuse(()), good(), good()])
-            .await;
+    let server = HttpPeer::with_replies(vec![
+        stream(&[&first, &finish("stop"), DONE]),
+        refuse(()),
+        good(),
+        good(),
+    ]);
     let model = openai(&server);
     let mut request = first_turn();
     let said = reply(&model, &request).await;
@@ -157,6 +161,6 @@ async fn a_server_that_takes_no_reasoning_is_asked_without_it() {
     assert_eq!(reply(&model, &request).await.text, "again");
     reply(&model, &request).await;
     let has: Vec<bool> =
-        server.seen().iter().map(|seen| seen.body.contains("\"reasoning\"")).collect();
+        server.requests().iter().map(|seen| seen.text.contains("\"reasoning\"")).collect();
     assert_eq!(has, [false, true, false, false]);
 }

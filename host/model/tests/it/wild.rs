@@ -1,11 +1,10 @@
 //! Tests with streams as real servers send them: one row for each peculiarity.
 
+use belljar_kit_peers::{HttpPeer, Reply};
 use belljar_model::{CallContext, ModelError, ModelProvider, StopReason, StreamEvent};
 use serde_json::{Value, json};
 
-use crate::support::{
-    Server, Step, build, call, chat, config, error, first_turn, openai, reply, status, stream,
-};
+use crate::support::{build, call, chat, config, error, first_turn, openai, reply, status, stream};
 
 pub(crate) const DONE: &str = "[DONE]";
 
@@ -17,21 +16,21 @@ pub(crate) fn finish(reason: &str) -> String {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
 }
 
-/// A response with these bytes as a stream.
-pub(crate) fn raw(text: &str) -> Vec<Step> {
+/// A stream of these bytes.
+pub(crate) fn raw(text: &str) -> Reply {
     raw_as("text/event-stream", text)
 }
 
-pub(crate) fn raw_as(kind: &str, text: &str) -> Vec<Step> {
+pub(crate) fn raw_as(kind: &str, text: &str) -> Reply {
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-    vec![Step::Send(format!("{head}{text}").into_bytes())]
+    Reply::bytes(format!("{head}{text}"))
 }
 
 pub(crate) fn data(events: &[&str]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-pub(crate) fn good() -> Vec<Step> {
+pub(crate) fn good() -> Reply {
     stream(&[&delta(json!({"content": "again"})), &finish("stop"), DONE])
 }
 
@@ -60,7 +59,7 @@ async fn keep_alives_of_every_form_are_passed_over() {
     ] {
         let (one, two) = (delta(json!({"content": "one "})), delta(json!({"content": "two"})));
         let (first, last) = (data(&[&one]), data(&[&two, &finish("stop"), DONE]));
-        let server = Server::new(vec![raw(&format!("{row}{first}{row}{last}"))]).await;
+        let server = HttpPeer::with_replies(vec![raw(&format!("{row}{first}{row}{last}"))]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "one two", "{row:?}");
     }
 }
@@ -82,7 +81,8 @@ async fn a_usage_that_makes_no_sense_costs_nobody_an_answer() {
     ] {
         let last = json!({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage});
         let events = [delta(json!({"content": "hi"})), last.to_string(), DONE.to_owned()];
-        let server = Server::new(vec![raw(&data(&events.each_ref().map(String::as_str)))]).await;
+        let server =
+            HttpPeer::with_replies(vec![raw(&data(&events.each_ref().map(String::as_str)))]);
         let reply = reply(&openai(&server), &first_turn()).await;
         let counted = (reply.usage.input_tokens, reply.usage.output_tokens);
         assert_eq!((reply.text.as_str(), counted), ("hi", (input, output)), "{usage}");
@@ -109,10 +109,10 @@ async fn an_error_of_any_form_inside_a_stream_is_told_in_its_own_words() {
         r#"{"error": {"message": "zyx", "code": 400}}"#,
     ] {
         for end in ["\n\n", ""] {
-            let server = Server::new(vec![raw(&format!("{row}{end}"))]).await;
+            let server = HttpPeer::with_replies(vec![raw(&format!("{row}{end}"))]);
             let error = error(&openai(&server), &first_turn()).await;
             assert!(error.to_string().contains("zyx"), "{row}: {error}");
-            assert_eq!(server.seen().len(), 1, "{row}");
+            assert_eq!(server.requests().len(), 1, "{row}");
         }
     }
 }
@@ -315,7 +315,7 @@ async fn pieces_of_calls_are_put_together_however_a_server_numbers_them() {
                 pieces.iter().map(|piece| delta(json!({"tool_calls": piece}))).collect();
             events.extend([finish(reason), DONE.to_owned()]);
             let events: Vec<&str> = events.iter().map(String::as_str).collect();
-            let server = Server::new(vec![stream(&events)]).await;
+            let server = HttpPeer::with_replies(vec![stream(&events)]);
             let reply = reply(&openai(&server), &first_turn()).await;
             let got: Vec<_> =
                 reply.calls.iter().map(|it| (it.name.as_str(), it.arguments.as_str())).collect();
@@ -337,7 +337,7 @@ async fn the_older_form_of_a_call_is_a_call() {
         finish("function_call"),
         DONE.to_owned(),
     ];
-    let server = Server::new(vec![stream(&events.each_ref().map(String::as_str))]).await;
+    let server = HttpPeer::with_replies(vec![stream(&events.each_ref().map(String::as_str))]);
     let reply = reply(&openai(&server), &first_turn()).await;
     assert_eq!(reply.calls, [call("call_1_1", "r", r#"{"p":1}"#)]);
 }
@@ -354,7 +354,7 @@ async fn a_broken_end_is_asked_again_and_one_that_nobody_knows_is_no_good_end() 
         "network_error",
         "MALFORMED_FUNCTION_CALL",
     ] {
-        let server = Server::new(vec![stream(&[&hi, &finish(word), DONE]), good()]).await;
+        let server = HttpPeer::with_replies(vec![stream(&[&hi, &finish(word), DONE]), good()]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "again", "{word}");
     }
     let text = delta(json!({"content": "half"}));
@@ -364,10 +364,10 @@ async fn a_broken_end_is_asked_again_and_one_that_nobody_knows_is_no_good_end() 
         ("MAX_TOKENS", StopReason::MaxTokens),
         ("odd", StopReason::Other("odd".into())),
     ] {
-        let server = Server::new(vec![stream(&[&text, &finish(word), DONE])]).await;
+        let server = HttpPeer::with_replies(vec![stream(&[&text, &finish(word), DONE])]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.stop, stop, "{word}");
     }
-    let server = Server::new(vec![stream(&[&text, DONE])]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&text, DONE])]);
     let silent = reply(&openai(&server), &first_turn()).await.stop;
     assert_eq!(silent, StopReason::Other("no reason given".into()));
 }
@@ -382,12 +382,12 @@ async fn an_answer_that_breaks_off_is_asked_for_again_unless_its_text_stays() {
     let overloaded = json!({"error": {"code": 502, "message": "bad gateway"}}).to_string();
     let taking = CallContext { takes_back: true, ..CallContext::new("a") };
     for broken in [vec![piece.as_str()], vec![thought.as_str()], vec![&piece, &overloaded]] {
-        let server = Server::new(vec![stream(&broken), good()]).await;
+        let server = HttpPeer::with_replies(vec![stream(&broken), good()]);
         let reply = reply(&openai(&server), &first_turn()).await;
         assert_eq!((reply.text.as_str(), reply.calls.len()), ("again", 0));
     }
     for broken in [vec![text.as_str()], vec![&text, &piece], vec![&text, &overloaded]] {
-        let server = Server::new(vec![stream(&broken), stream(&broken), good()]).await;
+        let server = HttpPeer::with_replies(vec![stream(&broken), stream(&broken), good()]);
         let model = openai(&server);
         let (stays, events) = chat(&model, &first_turn(), &CallContext::new("a")).await;
         assert!(stays.is_err());
@@ -405,21 +405,20 @@ async fn a_server_that_refuses_a_field_by_name_is_asked_without_it_from_then_on(
         {"id": "x", "function": {"name": "r", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2}}).to_string();
     let json = || raw_as("application/json", &whole);
-    let server = Server::new(vec![
+    let server = HttpPeer::with_replies(vec![
         refuse("Unrecognized request argument supplied: stream_options"),
         good(),
         good(),
-    ])
-    .await;
+    ]);
     let model = openai(&server);
     reply(&model, &first_turn()).await;
     reply(&model, &first_turn()).await;
     let has = |field: &str| {
-        server.seen().iter().map(|seen| !seen.json()[field].is_null()).collect::<Vec<_>>()
+        server.requests().iter().map(|seen| !seen.body[field].is_null()).collect::<Vec<_>>()
     };
     assert_eq!(has("stream_options"), [true, false, false]);
 
-    let server = Server::new(vec![refuse("streaming is not supported"), json(), json()]).await;
+    let server = HttpPeer::with_replies(vec![refuse("streaming is not supported"), json(), json()]);
     let model = openai(&server);
     let answer = reply(&model, &first_turn()).await;
     assert_eq!(
@@ -428,24 +427,24 @@ async fn a_server_that_refuses_a_field_by_name_is_asked_without_it_from_then_on(
     );
     reply(&model, &first_turn()).await;
     let streamed: Vec<Value> =
-        server.seen().iter().map(|seen| seen.json()["stream"].clone()).collect();
+        server.requests().iter().map(|seen| seen.body["stream"].clone()).collect();
     assert_eq!(streamed, [json!(true), json!(false), json!(false)]);
 
-    let server = Server::new(vec![good()]).await;
-    let mut settings = config(ModelProvider::OpenAi, &server.base);
+    let server = HttpPeer::with_replies(vec![good()]);
+    let mut settings = config(ModelProvider::OpenAi, &server.url("/v1"));
     settings.stream_options = Some(false);
     reply(&build(&settings), &first_turn()).await;
-    assert!(server.seen()[0].json()["stream_options"].is_null());
+    assert!(server.requests()[0].body["stream_options"].is_null());
 }
 
 #[tokio::test]
 async fn a_stream_is_taken_as_one_whatever_its_content_type_says() {
     let events = data(&[&delta(json!({"content": "hi"})), &finish("stop"), DONE]);
     for kind in ["text/plain", "application/octet-stream", "application/x-ndjson", ""] {
-        let server = Server::new(vec![raw_as(kind, &events)]).await;
+        let server = HttpPeer::with_replies(vec![raw_as(kind, &events)]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "hi", "{kind}");
     }
-    let server = Server::new(vec![raw_as("text/html", "<html>")]).await;
+    let server = HttpPeer::with_replies(vec![raw_as("text/html", "<html>")]);
     assert!(matches!(error(&openai(&server), &first_turn()).await, ModelError::Protocol { .. }));
 }
 
@@ -457,9 +456,10 @@ async fn a_request_that_does_not_fit_is_told_as_that() {
         json!({"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error"}}),
         json!([{"error": {"code": 400, "message": "The input token count (3) exceeds the maximum number of tokens allowed (2).", "status": "INVALID_ARGUMENT"}}]),
     ] {
-        let server =
-            Server::new(vec![status(400, "", &body.to_string()), raw(&data(&[&body.to_string()]))])
-                .await;
+        let server = HttpPeer::with_replies(vec![
+            status(400, "", &body.to_string()),
+            raw(&data(&[&body.to_string()])),
+        ]);
         let model = openai(&server);
         for _ in 0..2 {
             let error = error(&model, &first_turn()).await;
@@ -495,7 +495,7 @@ async fn another_choice_is_no_part_of_the_answer_wherever_it_stands() {
     ] {
         let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
         events.push(DONE);
-        let server = Server::new(vec![stream(&events)]).await;
+        let server = HttpPeer::with_replies(vec![stream(&events)]);
         let reply = reply(&openai(&server), &first_turn()).await;
         assert_eq!((reply.text.as_str(), &reply.stop), ("a", &StopReason::EndTurn), "{name}");
     }
@@ -511,12 +511,11 @@ async fn arguments_that_are_null_or_written_twice_are_an_object() {
     ] {
         let piece =
             json!({"index": 0, "id": "c", "function": {"name": "n", "arguments": arguments}});
-        let server = Server::new(vec![stream(&[
+        let server = HttpPeer::with_replies(vec![stream(&[
             &delta(json!({"tool_calls": [piece]})),
             &finish("tool_calls"),
             DONE,
-        ])])
-        .await;
+        ])]);
         let reply = reply(&openai(&server), &first_turn()).await;
         assert_eq!(reply.calls, [call("c", "n", expected)], "{arguments}");
     }
@@ -526,15 +525,15 @@ async fn arguments_that_are_null_or_written_twice_are_an_object() {
 async fn a_call_that_breaks_off_before_done_is_asked_for_again() {
     let half = json!({"index": 0, "id": "c", "function": {"name": "n", "arguments": "{\"a"}});
     let half = delta(json!({"tool_calls": [half]}));
-    let server = Server::new(vec![stream(&[&half, DONE]), good()]).await;
+    let server = HttpPeer::with_replies(vec![stream(&[&half, DONE]), good()]);
     assert_eq!(reply(&openai(&server), &first_turn()).await.text, "again");
-    assert_eq!(server.seen().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn an_error_in_plain_words_that_passes_is_asked_again_and_another_is_not() {
     for busy in ["data: {\"error\": \"overloaded\"}", "event: error\ndata: upstream went away"] {
-        let server = Server::new(vec![raw(&format!("{busy}\n\n")), good()]).await;
+        let server = HttpPeer::with_replies(vec![raw(&format!("{busy}\n\n")), good()]);
         assert_eq!(reply(&openai(&server), &first_turn()).await.text, "again", "{busy}");
     }
 }
