@@ -1,4 +1,4 @@
-//! The tools that a conformance component can call: the suite's own, in the place of an agent's.
+//! The suite's own tools, which a conformance component can call as other tools of its agent.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-/// Name, description and schema of those that the component's manifest asks for, in the order of
-/// `list`.
+/// Name, description and schema of the tools that the component's manifest asks for, in the order of `list`.
 const TOOLS: &[(&str, &str, &str)] = &[
     (
         "peer_echo",
@@ -37,10 +36,10 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Bytes of the answer of `peer_large`.
+/// The most bytes of the answer of `peer_large`.
 const MAX_LARGE: usize = 1 << 20;
 
-/// One that the agent has, and that the manifest does not ask for.
+/// A tool that the agent has and the manifest does not ask for.
 const NOT_ASKED: &str = "peer_hidden";
 
 const KINDS: [ToolErrorKind; 5] = [
@@ -51,7 +50,7 @@ const KINDS: [ToolErrorKind; 5] = [
     ToolErrorKind::Failed,
 ];
 
-/// The agent's tools.
+/// The suite's own tools, in the role of the agent's other tools.
 pub(crate) struct SuitePeers;
 
 impl SuitePeers {

@@ -1,14 +1,14 @@
-//! The form of `cases.yaml`.
+//! The format of `cases.yaml`, which contains the suite.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The suite.
+/// The text of the suite.
 const CASES: &str = include_str!("cases.yaml");
 
-/// Cases about one subject.
+/// Cases about a subject, for example `files`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseGroup {
@@ -16,36 +16,36 @@ pub(crate) struct CaseGroup {
     pub(crate) cases: Vec<Case>,
 }
 
-/// One case: some calls in one jar, in order, on a workspace of its own.
+/// A case: calls in one jar, in order, in a workspace of their own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) calls: Vec<CaseCall>,
-    /// Of the workspace; without it, `read`.
+    /// The access to the workspace; default: `read`.
     #[serde(default)]
     pub(crate) access: WorkspaceRight,
-    /// Limits other than the defaults, by key.
+    /// Limits that differ from the defaults, by name.
     #[serde(default)]
     pub(crate) limits: BTreeMap<String, u64>,
     /// Whether the component may call the suite's own tools.
     #[serde(default)]
     pub(crate) peers: bool,
-    /// So many jars make the calls at the same time; without it, one.
+    /// How many jars make the calls at the same time; default: 1.
     #[serde(default = "one")]
     pub(crate) together: usize,
-    /// Files of the workspace afterwards, by path; null = there is none.
+    /// The expected files in the workspace after the calls, by path; null: there must be no such file.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, Option<String>>,
-    /// A tool's schema.
+    /// The expected schema of a tool.
     pub(crate) schema: Option<SchemaExpectation>,
-    /// Tools with exactly these hints.
+    /// The expected hints of tools: exactly these.
     #[serde(default)]
     pub(crate) hints: BTreeMap<String, Vec<String>>,
 }
 
-/// The right to the workspace.
+/// The access of a case to the workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WorkspaceRight {
@@ -55,63 +55,63 @@ pub(crate) enum WorkspaceRight {
     None,
 }
 
-/// A call and what has to come of it.
+/// A call, and the expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CaseCall {
     pub(crate) tool: String,
-    /// The name that is called instead of the tool's own.
+    /// The name to call, if it is not the tool's own.
     #[serde(rename = "as")]
     pub(crate) alias: Option<String>,
-    /// In texts, `{peer}` is the host that is allowed and `{stranger}` one that is not. An object
-    /// with `repeat` and `times` is a long text, or a long list.
+    /// The arguments. In texts, `{peer}` stands for the allowed host and `{stranger}` for another host. An
+    /// object with `repeat` and `times` stands for a long text or a long list.
     pub(crate) arguments: Value,
     #[serde(flatten)]
     pub(crate) expect: CallExpectation,
 }
 
-/// The expectations of one call; absent = not looked at.
+/// The expected result of a call. A missing field is not checked.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct CallExpectation {
     /// One text part, exactly.
     pub(crate) text: Option<String>,
-    /// One JSON part, with exactly this value; a number is equal to the same number. A list may be
-    /// written with `repeat` and `times` here too.
+    /// One JSON part with exactly this value; `3` equals `3.0`. An object with `repeat` and `times` stands
+    /// for a long list here too.
     pub(crate) json: Option<Value>,
     /// One JSON part, with texts of so many bytes under these keys.
     pub(crate) json_size: Option<BTreeMap<String, usize>>,
     /// One text part of so many bytes.
     pub(crate) size: Option<usize>,
     pub(crate) parts: Option<Vec<Value>>,
-    /// A tool error of this kind, or of one of these.
+    /// A tool error of this kind, or of one of these kinds.
     pub(crate) error: Option<OneOrMore>,
-    /// Words in the error's message.
+    /// Words in the message of the error.
     pub(crate) says: Option<String>,
-    /// How the call ended, as receipts say it: one of these.
+    /// How the call ended, in the words of receipts: one of these.
     pub(crate) ending: Option<OneOrMore>,
-    /// Lines of the log.
+    /// The lines of the log.
     pub(crate) logs: Option<LogExpectation>,
-    /// Progress reports that arrived, numbered from one.
+    /// The number of progress reports, which are numbered from 1.
     pub(crate) progress: Option<u64>,
-    /// Words on stdout.
+    /// Words in the stdout of the guest.
     pub(crate) stdout: Option<String>,
-    /// Words on stderr.
+    /// Words in the stderr of the guest.
     pub(crate) stderr: Option<String>,
-    /// A check of its own.
+    /// A special check of the answer.
     pub(crate) check: Option<AnswerCheck>,
 }
 
-/// Checks of answers that are never the same twice.
+/// Special checks, for answers that differ each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AnswerCheck {
-    /// `wall_ms` is near the host's clock, `elapsed_ns` is not negative.
+    /// `wall_ms` is near the host's clock, and `elapsed_ns` is not negative.
     Clock,
-    /// `hex` is 16 bytes, not seen before in this case.
+    /// `hex` is 16 bytes that did not occur in this case before.
     Random,
 }
 
-/// Lines of the log, all the same.
+/// The expected lines of the log, which are all the same.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogExpectation {
@@ -122,18 +122,18 @@ pub(crate) struct LogExpectation {
     pub(crate) dropped: u64,
 }
 
-/// A tool's schema.
+/// The expected schema of a tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SchemaExpectation {
     pub(crate) tool: String,
-    /// Values by JSON pointer.
+    /// Values in the schema, by JSON pointer.
     pub(crate) at: BTreeMap<String, Value>,
     /// The required arguments, in any order.
     pub(crate) required: Option<Vec<String>>,
 }
 
-/// A word or several.
+/// A word, or several.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMore {
@@ -160,7 +160,7 @@ impl std::fmt::Display for OneOrMore {
 }
 
 impl Case {
-    /// The tools that a component has to offer for this case.
+    /// The tools that a component has to offer, so that the case can be run.
     pub(crate) fn needed_tools(&self) -> impl Iterator<Item = &str> {
         let called = self.calls.iter().map(|call| call.tool.as_str());
         let described = self.schema.iter().map(|schema| schema.tool.as_str());
@@ -168,7 +168,7 @@ impl Case {
     }
 }
 
-/// An object with `repeat` and `times`, as what it stands for: a long text or a long list.
+/// Writes out an object with `repeat` and `times`, as a long text or a long list.
 pub(crate) fn expand_repeated(value: &Value) -> Option<Value> {
     let times = usize::try_from(value.get("times")?.as_u64()?).ok()?;
     Some(match value.get("repeat")? {
@@ -177,7 +177,7 @@ pub(crate) fn expand_repeated(value: &Value) -> Option<Value> {
     })
 }
 
-/// The suite, parsed.
+/// Parses the suite.
 pub(crate) fn parse_suite() -> Result<Vec<CaseGroup>, String> {
     serde_yaml::from_str(CASES).map_err(|error| error.to_string())
 }

@@ -1,14 +1,14 @@
-//! The descriptions that a component gives of its tools, against what a case expects.
+//! Compares a component's descriptions of its tools with what a case expects.
 
 use belljar_sandbox::ToolInfo;
 use serde_json::Value;
 
 use crate::cases::{Case, SchemaExpectation};
 
-/// The reason that a description gives for a tool that cannot be offered in a language.
+/// The start of a description by which a component says why its language cannot offer the tool.
 pub(crate) const NOT_POSSIBLE: &str = "not possible: ";
 
-/// Why the component does not offer what a case needs; `None` = it offers all.
+/// Why the component does not offer a tool that the case needs; `None`: all are offered.
 pub(crate) fn missing_reason(case: &Case, infos: &[ToolInfo]) -> Option<String> {
     case.needed_tools().find_map(|name| match find_tool(infos, name) {
         None => Some(format!("there is no `{name}`")),
@@ -16,7 +16,7 @@ pub(crate) fn missing_reason(case: &Case, infos: &[ToolInfo]) -> Option<String> 
     })
 }
 
-/// The faults of the descriptions that a case looks at.
+/// The faults in the descriptions that the case checks.
 pub(crate) fn description_faults(case: &Case, infos: &[ToolInfo]) -> Vec<String> {
     let mut faults = Vec::new();
     if let Some(schema) = &case.schema

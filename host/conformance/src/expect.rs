@@ -1,4 +1,4 @@
-//! The result of a call, against what a case expects.
+//! Compares the result of a call with the case's expectation.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,15 +12,15 @@ use crate::cases::{self, AnswerCheck, CallExpectation, LogExpectation, OneOrMore
 /// How far a guest's clock may be from the host's.
 const CLOCK: Duration = Duration::from_secs(60);
 
-/// Characters of a foreign value in a fault.
+/// The most characters of a foreign text that a fault shows.
 const MAX_SHOWN: usize = 200;
 
-/// Random answers that were seen in a case, in all of its jars.
+/// The random answers of a case so far, in all its jars.
 #[derive(Default)]
 pub(crate) struct SeenAnswers(Mutex<BTreeSet<String>>);
 
-/// The first fault of a result; `None` = it is as expected. Foreign text in it is clipped, and not
-/// escaped.
+/// The first fault of a call's result; `None`: the result is as expected. Foreign text in the fault is cut
+/// but not escaped.
 pub(crate) fn first_fault(
     expect: &CallExpectation,
     result: &CallResult,
@@ -160,13 +160,13 @@ fn random_fault(result: &CallResult, seen: &SeenAnswers) -> Option<String> {
     (!new).then(|| format!("`{hex}` came twice"))
 }
 
-/// The first part of an answer as JSON; `null` = there is none.
+/// The first part of an answer as JSON; `null` if there is no part.
 fn json_answer(result: &CallResult) -> Value {
     let parts = result.outcome.as_ref().map(|output| output.parts.as_slice()).unwrap_or_default();
     parts.first().and_then(parse_json_part).unwrap_or_default()
 }
 
-/// The value of a JSON part; `None` = invalid JSON. A part of another kind becomes a text that no case
+/// The value of a JSON part; `None`: the JSON is invalid. A part of another kind becomes a text that no case
 /// expects.
 fn parse_json_part(part: &OutputPart) -> Option<Value> {
     match part {
@@ -177,7 +177,7 @@ fn parse_json_part(part: &OutputPart) -> Option<Value> {
     }
 }
 
-/// A part as `cases.yaml` writes it.
+/// A part in the format of `cases.yaml`.
 fn describe_part(part: &OutputPart) -> Value {
     match part {
         OutputPart::Text(text) => json!({ "text": text }),
@@ -190,7 +190,7 @@ fn describe_part(part: &OutputPart) -> Value {
     }
 }
 
-/// Returns whether two values are equal in JSON: `3` equals `3.0`, and the order of keys does not matter.
+/// Whether two JSON values are equal: `3` equals `3.0`, and the order of keys does not matter.
 fn is_equal_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -213,7 +213,7 @@ fn difference_text(found: &Value, wanted: &Value) -> String {
     )
 }
 
-/// A foreign text, cut.
+/// Cuts a foreign text to [`MAX_SHOWN`] characters.
 pub(crate) fn clip_text(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),

@@ -1,9 +1,9 @@
-//! The conformance suite of tool components: cases as data, and the runner that holds a component
-//! against them.
+//! The conformance suite of tool components: cases as data, and a runner that tries a component with them.
 //!
-//! A conformance component offers the tools that `tests/conformance/README.md` lists. Whoever writes
-//! an SDK, in any language, builds one and runs `belljar tools test` on it. A tool that is not offered
-//! is no failure: its cases are *not offered*, with the reason, if its description states one.
+//! A conformance component offers the tools that `tests/conformance/README.md` lists. The author of an SDK,
+//! in any language, builds such a component and runs `belljar tools test` on it. A tool that the component
+//! does not offer is no failure: its cases are *not offered*, with the reason, if the component's
+//! description gives a reason.
 //!
 //! ```no_run
 //! # async fn f(sandbox: &belljar_sandbox::Sandbox, wasm: &belljar_sandbox::Wasm) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,5 +1,5 @@
-//! The two hosts of the suite, on loopback addresses: one that is allowed and answers, one that is
-//! not and must never be reached.
+//! The suite's two network hosts, on loopback addresses: an allowed one, which answers, and another, which
+//! the component must never reach.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -7,16 +7,16 @@ use std::net::TcpListener as StdListener;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes of a request; the suite's own are far smaller.
+/// The most bytes of a request; the suite's own requests are far smaller.
 const MAX_REQUEST: usize = 64 << 10;
 
-/// Bytes of the body of `/large`.
+/// The bytes of the reply's body for `/large`.
 const LARGE: usize = 256 << 10;
 
-/// The value that the host joins to requests for the allowed peer.
+/// The secret that the host adds to requests for the allowed network host.
 pub(crate) const SECRET: &str = "conformance-suite-secret";
 
-/// A listening address; what waits there can be counted without answering it.
+/// A port on which the suite listens. Whether somebody connected can be asked without answering.
 pub(crate) struct PeerListener(StdListener);
 
 impl PeerListener {
@@ -27,12 +27,12 @@ impl PeerListener {
         Ok(Self(listener))
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// The address as `http://127.0.0.1:PORT`.
     pub(crate) fn url(&self) -> io::Result<String> {
         Ok(format!("http://{}", self.0.local_addr()?))
     }
 
-    /// Whether somebody has connected since it was last asked.
+    /// Whether somebody connected since the last call of this method.
     pub(crate) fn was_reached(&self) -> bool {
         self.0.accept().is_ok()
     }
@@ -47,7 +47,7 @@ impl PeerListener {
     }
 }
 
-/// One request for each connection. What cannot be read is not answered.
+/// Answers the single request of a connection. A request that cannot be read gets no answer.
 async fn answer_request(mut stream: TcpStream) -> io::Result<()> {
     let mut request = Vec::new();
     let mut chunk = vec![0; 8 << 10];
@@ -75,7 +75,7 @@ async fn answer_request(mut stream: TcpStream) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// Where the body begins, once the whole request is there.
+/// The position of the body, if the request is complete.
 fn body_start(request: &[u8]) -> Option<usize> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(request.get(..end)?).to_ascii_lowercase();

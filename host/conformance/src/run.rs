@@ -25,48 +25,48 @@ use crate::expect::{self, SeenAnswers};
 use crate::peer::SECRET;
 use crate::stage::SuiteStage;
 
-/// The result of one case.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseVerdict {
     /// The subject, for example `files` or `http`.
     pub group: String,
-    /// The claim.
+    /// The claim of the case, which is its name.
     pub case: String,
-    /// Whether it holds.
+    /// Whether the claim is true of the component.
     pub result: CaseResult,
 }
 
-/// Whether a claim holds for a component.
+/// Whether a claim is true of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseResult {
-    /// It holds.
+    /// The claim is true.
     Pass,
-    /// It does not; the text says why. Foreign text: escape it before a person sees it.
+    /// The claim is false, for this reason. Foreign text: escape before showing to a person.
     Fail(String),
-    /// The component has no tool to try it with; the text is its reason, foreign too.
+    /// The component lacks a tool that the case needs, for this reason, which is foreign text too.
     NotOffered(String),
 }
 
-/// Why the suite was not run.
+/// Why the suite did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
-    /// The component does not say what it offers.
+    /// The component cannot be described.
     #[error("the component cannot be described")]
     Describe(#[from] DescribeError),
-    /// The suite's own hosts or directories failed.
+    /// The suite's own network hosts or directories failed.
     #[error("the suite's stage failed")]
     Stage(#[from] io::Error),
-    /// The suite itself is at fault.
+    /// The suite itself has a fault.
     #[error("the suite is not usable: {0}")]
     Suite(String),
 }
 
-/// Runs every case on a component, one after another.
+/// Runs all cases on a component, one after another.
 ///
 /// # Errors
 ///
-/// When the component does not load or describe itself, or the stage fails; a failing case is a
-/// [`CaseVerdict`].
+/// The component does not load or cannot be described, or the suite's own hosts or directories fail. A
+/// failed case is no error but a [`CaseVerdict`].
 pub async fn run_cases(
     sandbox: &Sandbox,
     wasm: &Wasm,
@@ -94,7 +94,7 @@ pub async fn run_cases(
     }
 }
 
-/// One case on one component.
+/// A case, to be run on a component.
 struct CaseTrial<'a> {
     sandbox: &'a Sandbox,
     wasm: &'a Wasm,
@@ -125,7 +125,7 @@ impl CaseTrial<'_> {
         })
     }
 
-    /// The first fault of the calls in one jar.
+    /// Makes the calls of the case in a jar, and returns the first fault.
     async fn run_calls(
         &self,
         workspace: &Path,
@@ -162,7 +162,7 @@ impl CaseTrial<'_> {
                 break;
             }
         }
-        // What has not ended is a fault of the host, which its own tests look for.
+        // An operation that did not end is a fault of the host, which has its own tests for that.
         let _ = jar.close().await;
         Ok(fault)
     }
@@ -233,7 +233,7 @@ impl CaseTrial<'_> {
         Ok((jar, rights))
     }
 
-    /// The arguments of a call, with what stands for something else in them filled in.
+    /// The arguments of a call, with `{peer}`, `{stranger}` and long texts filled in.
     fn fill_arguments(&self, call: &CaseCall) -> Result<Value, ConformanceError> {
         let (peer, stranger) = (self.stage.peer.url()?, self.stage.stranger.url()?);
         let fill = |text: &str| text.replace("{peer}", &peer).replace("{stranger}", &stranger);
@@ -248,7 +248,7 @@ impl CaseTrial<'_> {
         Ok(arguments)
     }
 
-    /// The files that are not as the case expects them afterwards.
+    /// A file that is not as the case expects after the calls.
     fn changed_file(&self, workspace: &Path) -> Option<String> {
         self.case.files.iter().find_map(|(path, wanted)| {
             let found = std::fs::read_to_string(workspace.join(path)).ok();

@@ -1,4 +1,4 @@
-//! Where the suite's cases take place: workspaces and hosts.
+//! The workspaces and network hosts that the suite's cases use.
 
 use std::fs;
 use std::io;
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 use crate::cases;
 use crate::peer::PeerListener;
 
-/// Bytes of `large.txt`.
+/// The bytes of the file `large.txt`.
 const LARGE: usize = 1 << 20;
 
-/// Directories and loopback addresses for one run of the suite. Made before the OS sandbox goes up;
-/// what it listens on and its directory are gone with it.
+/// The directories and loopback addresses for a run of the suite. Make it before the OS sandbox is in force.
+/// Dropping it removes the directory and closes the ports.
 pub struct SuiteStage {
     directory: TempDir,
     pub(crate) peer: PeerListener,
@@ -21,11 +21,11 @@ pub struct SuiteStage {
 }
 
 impl SuiteStage {
-    /// Makes a directory and listens on two ports of `127.0.0.1`.
+    /// Makes a directory, and listens on two ports of `127.0.0.1`.
     ///
     /// # Errors
     ///
-    /// When either cannot be had.
+    /// The directory or a port is not available.
     pub fn new() -> io::Result<Self> {
         let stage = Self {
             directory: tempfile::tempdir()?,
@@ -40,19 +40,19 @@ impl SuiteStage {
         for number in 0..cases {
             let workspace = stage.workspace_path(number);
             fs::create_dir_all(workspace.join("notes"))?;
-            // Behind the OS sandbox nobody makes a link.
+            // Made now, because a process in the OS sandbox cannot make links.
             #[cfg(unix)]
             std::os::unix::fs::symlink("../outside.txt", workspace.join("escape"))?;
         }
         Ok(stage)
     }
 
-    /// The directory below which all files of the suite lie.
+    /// The directory of all files of the suite.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// The workspace of a case, with its files.
+    /// Writes the files into the workspace of a case, and returns its path.
     pub(crate) fn make_workspace(&self, number: usize) -> io::Result<PathBuf> {
         let workspace = self.workspace_path(number);
         for (path, text) in [

@@ -1,7 +1,7 @@
-//! Compiles WebAssembly to machine code: the only set of engine settings, and the compiler.
+//! Compiles WebAssembly to machine code. The settings of all engines are here.
 //!
-//! This crate is separate from the sandbox, so that a build script can compile components with the settings
-//! of the program that loads them, without building the sandbox first.
+//! A crate of its own, so that a build script can compile components with the settings of the program that
+//! loads them, before the sandbox is built.
 
 mod packed;
 
@@ -9,41 +9,40 @@ use wasmtime::{Config, Engine, WasmFeatures};
 
 pub use packed::{pack_code, unpack_code};
 
-/// The size in bytes of WebAssembly from which compiler threads save more time than their start costs.
+/// The bytes of WebAssembly from which on compiler threads save more time than starting them takes.
 const PARALLEL_FROM: usize = 512 << 10;
 
-/// The stack of guest code: 1 MiB, because an interpreter in a guest recurses deeply, and every store has to
-/// reserve this much.
+/// The bytes of stack for guest code: 1 MiB, because an interpreter in a guest calls itself deeply, and
+/// every store reserves as much.
 const WASM_STACK: usize = 1 << 20;
 
-/// The stack of a store's fiber: the guest's stack, and that of host functions above it.
+/// The bytes of a store's fiber stack: for the guest, and for host functions that the guest calls.
 const FIBER_STACK: usize = 2 << 20;
 
-/// The settings of every engine, and of the compiler, for the processor of this machine. Every setting that
-/// affects machine code is fixed here. WebAssembly proposals that no supported toolchain needs are off,
-/// because they would be attack surface.
+/// The settings of every engine and of the compiler, for the processor of this machine. Every setting that
+/// affects machine code is here. Proposals of WebAssembly that no supported toolchain needs are switched
+/// off, because they would be attack surface.
 pub fn engine_config() -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
-        // The support for concurrent component tasks costs a microsecond a call and is attack
-        // surface, but each call runs alone in its store.
+        // Support for concurrent tasks in a component would cost a microsecond per call and be attack
+        // surface, and each call runs alone in its store.
         .concurrency_support(false)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(FIBER_STACK)
-        // A store must never see the data of another on a fiber stack.
+        // A store must never see data of another store on a fiber stack.
         .async_stack_zeroing(true)
         .shared_memory(false)
         .gc_support(false)
-        // The trap's name is enough for a receipt, and frames of foreign code are not shown.
-        // Without backtraces, no table from machine code to WebAssembly is needed, which would
-        // double the size.
+        // A receipt needs the name of a trap only, and frames of foreign code are not shown. Without
+        // backtraces there is no table from machine code to WebAssembly, which would double the size.
         .wasm_backtrace_max_frames(None)
         .generate_address_map(false)
-        // A trap leaves all frames of a guest at once, so no unwinding is needed.
+        // A trap leaves all frames of a guest at once, so nothing is unwound.
         .native_unwind_info(false);
-    // Multiple memories stay on, because wasmtime's own adapters between the instances of one
-    // component use them.
+    // Several memories stay allowed, because wasmtime's own adapters between the instances of a component
+    // need them.
     for feature in [
         WasmFeatures::THREADS,
         WasmFeatures::SHARED_EVERYTHING_THREADS,
@@ -63,17 +62,17 @@ pub fn engine_config() -> Config {
 ///
 /// # Errors
 ///
-/// The bytes are not a component, or use a proposal that is off.
+/// The bytes are not a component, or use a proposal that is switched off.
 pub fn compile_component(wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     compile_with(engine_config(), wasm)
 }
 
-/// Compiles for any processor of a target, by Rust's name of the target: the code only uses instructions that
-/// all these processors have. An engine of any such machine loads it.
+/// Compiles a component for all processors of a target, given by Rust's name for the target. The code uses
+/// only instructions that all these processors have, and loads into an engine on any of them.
 ///
 /// # Errors
 ///
-/// Those of [`compile_component`], and an error for an unknown target.
+/// The errors of [`compile_component`]; also, the target is not known.
 pub fn compile_for(target: &str, wasm: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let mut config = engine_config();
     config.target(target)?;

@@ -1,4 +1,4 @@
-//! AssemblyScript: asc makes a core module, which becomes a component here.
+//! Builds AssemblyScript tools: asc makes a core module, which is then converted to a component.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::found::{VersionedProgram, candidate_paths, run_command};
 use crate::javascript::copy_folder;
 use crate::project::ToolProject;
 
-/// The version that the SDK was tried with.
+/// Installs the version that the SDK was tested with.
 const INSTALL: &str = "npm install";
 const INSTALL_GLOBAL: &str = "npm install --global assemblyscript@0.28.20";
 
-/// The SDK among a project's modules.
+/// The name of the SDK among a project's modules.
 const PACKAGE: &str = "belljar-assemblyscript";
 
-/// The exports of the SDK, and the contract's names, which are no names of the language.
+/// The SDK's exports, with the contract's names for them, which the language cannot write.
 const EXPORTS: &[(&str, &str)] = &[
     ("describe", "belljar:tool/tools@0.2.0#describe"),
     ("invoke", "belljar:tool/tools@0.2.0#invoke"),
@@ -24,7 +24,7 @@ const EXPORTS: &[(&str, &str)] = &[
     ("cabi_post_invoke", "cabi_post_belljar:tool/tools@0.2.0#invoke"),
 ];
 
-/// A module begins with its magic number and its version; the section of exports has this number.
+/// The bytes of a module's magic number and version, and the id of the section of exports.
 const HEADER: usize = 8;
 const EXPORT_SECTION: u8 = 7;
 
@@ -43,13 +43,13 @@ pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     let asc = find_toolchain(Some(project.root))?;
     let package = project.root.join("node_modules").join(PACKAGE);
     if !package.exists() {
-        // Without `npm install`, where asc is on the path.
+        // Nobody ran `npm install`, because asc is on the `PATH`.
         copy_folder(&project.sdk_path(), &package)?;
     }
     let core = project.out.join("core.wasm");
     let mut command = asc.to_command();
     command.arg("assembly/tool.ts").arg("--outFile").arg(&core);
-    // The SDK collects between calls, when nothing is on the stack.
+    // The minimal runtime, because the SDK collects garbage between calls, when the stack is empty.
     command.args(["--runtime", "minimal", "--exportStart", "_initialize", "-Osize", "--use"]);
     command.arg(format!("abort=~lib/{PACKAGE}/assembly/host/ended")).current_dir(project.root);
     run_command(command)?;
@@ -59,7 +59,7 @@ pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     project.finish_component(&core)
 }
 
-/// The module with the contract's names; `None` = it is no module.
+/// Renames a module's exports to the contract's names; `None`: the bytes are no module.
 fn rename_contract(module: &[u8]) -> Option<Vec<u8>> {
     let (header, mut rest) = module.split_at_checked(HEADER)?;
     let mut made = header.to_vec();
@@ -79,7 +79,7 @@ fn rename_contract(module: &[u8]) -> Option<Vec<u8>> {
                 let name = known.map_or(name, |(_, contract)| contract.as_bytes());
                 push_leb128(&mut body, name.len());
                 body.extend(name);
-                // What it is, and which one.
+                // The kind and the index of the export.
                 let (kind, after) = after.split_first()?;
                 section = after;
                 body.push(*kind);
@@ -95,7 +95,7 @@ fn rename_contract(module: &[u8]) -> Option<Vec<u8>> {
     Some(made)
 }
 
-/// A number of up to 32 bits in LEB128.
+/// Reads a number of up to 32 bits in LEB128.
 fn read_leb128(bytes: &mut &[u8]) -> Option<usize> {
     let mut value = 0_usize;
     for shift in [0, 7, 14, 21, 28] {

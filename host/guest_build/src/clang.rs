@@ -1,4 +1,4 @@
-//! C and C++: clang with wasi-libc, from Debian's packages or the WASI SDK.
+//! Builds C and C++ tools: with clang and wasi-libc, from Debian's packages or from the WASI SDK.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 use crate::found::{VersionedProgram, run_command};
 use crate::project::ToolProject;
 
-/// Where Debian's `wasi-libc` and `libc++-19-dev-wasm32` put their headers.
+/// The directories of headers from Debian's `wasi-libc` and `libc++-19-dev-wasm32`.
 const DEBIAN_HEADERS: &str = "/usr/include/wasm32-wasi";
 const DEBIAN_CPP_HEADERS: &str = "/usr/include/wasm32-wasi/c++/v1";
 
-/// Names it may have, the newest first.
+/// The endings that clang's name may have on Debian, the newest version first.
 const VERSIONS: &[&str] = &["-21", "-20", "-19", ""];
 
-/// Which of the two languages.
+/// C or C++.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClangDialect {
     C,
@@ -79,7 +79,7 @@ pub(crate) fn find_toolchain(dialect: ClangDialect) -> Result<VersionedProgram> 
     }
 }
 
-/// Compiles every source file of the project's own folder, and of `src` below it.
+/// Compiles every source file at the top of the project and in its `src`, and links the component.
 pub(crate) fn build_project(project: &ToolProject<'_>, dialect: ClangDialect) -> Result<()> {
     let clang = find_toolchain(dialect)?;
     let mut objects = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn build_project(project: &ToolProject<'_>, dialect: ClangDialect) ->
         let mut command = clang_command(&clang, dialect);
         command.args(dialect.compiler_flags()).args(["-Os", "-Wall", "-c"]).arg(&source);
         command.arg("-I").arg(project.sdk_path());
-        // C++'s header is written on C's.
+        // The C++ header uses the C header.
         command.arg("-I").arg(project.root.join("sdk/c"));
         command.arg(format!("-ffile-prefix-map={}=/src", project.root.display()));
         command.arg("-o").arg(&object);
@@ -96,10 +96,10 @@ pub(crate) fn build_project(project: &ToolProject<'_>, dialect: ClangDialect) ->
         objects.push(object);
     }
     let module = project.out.join("core.wasm");
-    // No `-O` here: clang would run whichever wasm-opt it finds.
+    // Without `-O`, because with it clang would run any `wasm-opt` on the `PATH`.
     let mut link = clang_command(&clang, dialect);
     link.arg("-mexec-model=reactor").args(&objects);
-    // 64 KiB of stack, the default, run over silently.
+    // The default stack, 64 KiB, would overflow without notice.
     link.arg("-Wl,-s,-z,stack-size=1048576,--stack-first").arg("-o").arg(&module);
     run_command(link)?;
     project.finish_component(&module)

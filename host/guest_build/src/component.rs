@@ -1,4 +1,4 @@
-//! From a core module to a component: for compilers that know WASI's first version or none.
+//! Converts a core module to a component, for compilers that know only the first version of WASI, or none.
 
 use std::path::Path;
 
@@ -9,15 +9,16 @@ use wasi_preview1_component_adapter_provider::{
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The world that SDKs are built for.
+/// The name of the world that SDKs implement.
 const WORLD: &str = "tool";
 
-/// Makes a component of a core module that implements the world of the SDK in `wit`. Of the world's
-/// imports the component has those that the module uses; calls of WASI's first version are adapted.
+/// Converts a core module that implements the SDK's world, whose WIT files are in the directory `wit`. The
+/// component imports those parts of the world that the module uses; calls of WASI's first version are
+/// adapted.
 ///
 /// # Errors
 ///
-/// When the folder holds no such world, or the module does not fit it.
+/// The directory has no such world, or the module does not implement it.
 pub(crate) fn from_module(mut module: Vec<u8>, wit: &Path) -> Result<Vec<u8>> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve

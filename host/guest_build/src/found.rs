@@ -1,4 +1,4 @@
-//! Programs of toolchains: where they are, and how they are run.
+//! Finds the programs of toolchains, and runs them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,20 +6,20 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Lines of a failed program's output that are shown; the last ones say why.
+/// The most lines of a failed program's output to show: the last ones, which say why.
 const MAX_LINES: usize = 60;
 
-/// A program that answers with its version.
+/// A program that was found and printed its version.
 #[derive(Debug)]
 pub(crate) struct VersionedProgram {
-    /// The program and the arguments that come before all others.
+    /// The program's path, and arguments to put before all others.
     command: Vec<PathBuf>,
     /// Name and version, for example `clang 19`.
     pub(crate) description: String,
 }
 
 impl VersionedProgram {
-    /// The first of these commands that runs, asked for its version.
+    /// Finds the first of these commands that runs with the arguments `version`.
     pub(crate) fn find_first(
         name: &str,
         candidates: impl IntoIterator<Item = Vec<PathBuf>>,
@@ -41,7 +41,7 @@ impl VersionedProgram {
         })
     }
 
-    /// The command, to be given arguments.
+    /// The program as a command, to which arguments can be added.
     pub(crate) fn to_command(&self) -> Command {
         let mut command =
             Command::new(self.command.first().map_or(OsStr::new(""), |one| one.as_os_str()));
@@ -50,7 +50,7 @@ impl VersionedProgram {
     }
 }
 
-/// `NAME` below a project's folder and on the path, in this order.
+/// Where to look for the program `name`: in the directory `below` of the project, then on the `PATH`.
 pub(crate) fn candidate_paths(
     project: Option<&Path>,
     below: &str,
@@ -60,7 +60,7 @@ pub(crate) fn candidate_paths(
     own.into_iter().chain([PathBuf::from(name)]).map(|path| vec![path]).collect()
 }
 
-/// Runs a command; its output is shown only where it fails, the end of it.
+/// Runs a command. If it fails, the error shows the end of its output.
 pub(crate) fn run_command(mut command: Command) -> Result<()> {
     let shown = command.get_program().to_string_lossy().into_owned();
     let done = command.output().with_context(|| format!("failed to start `{shown}`"))?;

@@ -1,4 +1,5 @@
-//! Go, for `wasip1`: one module with its runtime, made a component here.
+//! Builds Go tools: for `wasip1`, as a core module with Go's runtime, which is then converted to a
+//! component.
 
 use std::path::Path;
 

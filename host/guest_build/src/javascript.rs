@@ -1,4 +1,4 @@
-//! JavaScript and TypeScript: QuickJS in a component, made by jco.
+//! Builds JavaScript and TypeScript tools: QuickJS in a component, by jco.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,19 @@ use anyhow::{Context, Result, bail};
 use crate::found::{VersionedProgram, candidate_paths, run_command};
 use crate::project::ToolProject;
 
-/// The versions that the SDK was tried with.
+/// Installs the versions that the SDK was tested with.
 const INSTALL: &str = "npm install";
 const INSTALL_GLOBAL: &str = "npm install --global @bytecodealliance/jco@1.35.0";
 
-/// The version under which the SDK imports HTTP while jco makes the component. Its engine is started
-/// once then, with streams but without HTTP, and takes no HTTP that would share its streams; under a
-/// version that it does not know at all, it takes both as absent.
+/// The version of HTTP that the SDK imports while jco makes the component. jco starts the engine at that
+/// time, with WASI's streams but without HTTP, and refuses an HTTP that shares those streams. Under a
+/// version that jco does not know, both count as absent.
 const WHILE_MADE: &str = "@0.9.8";
 
-/// The version that HTTP has in the component. As long as the other: it takes its place.
+/// The version of HTTP in the finished component. As long as [`WHILE_MADE`], which it replaces in the bytes.
 const IN_COMPONENT: &str = "@0.2.8";
 
-/// The version of WASI's files in the SDK.
+/// The version of WASI in the SDK's WIT files.
 const OF_FILES: &str = "@0.2.12";
 
 pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
@@ -38,7 +38,7 @@ pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     let jco = find_toolchain(Some(project.root))?;
     let modules = project.root.join("node_modules");
     if !modules.join("belljar-tool").exists() {
-        // Without `npm install`, where jco is on the path.
+        // Nobody ran `npm install`, because jco is on the `PATH`.
         copy_folder(&project.sdk_path(), &modules.join("belljar-tool"))?;
     }
     let wit = project.out.join("wit");
@@ -59,8 +59,8 @@ pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     project.write_component(&bytes)
 }
 
-/// The interfaces twice: as they are, and all of WASI under the other version, of which the world
-/// takes HTTP.
+/// Writes the WIT files for jco: as they are, and a copy of all WASI packages under the version
+/// [`WHILE_MADE`], from which the world imports HTTP.
 fn write_interfaces(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("failed to empty `{}`", to.display()))?;
@@ -101,7 +101,7 @@ fn replace_bytes(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     }
 }
 
-/// Copies a folder.
+/// Copies a directory with all its files.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("failed to create `{}`", to.display()))?;
     for entry in

@@ -1,4 +1,5 @@
-//! The languages that tools are written in: how a project is known, which toolchain builds it.
+//! The languages in which tools can be written: how their projects are recognized, and which toolchain
+//! builds them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,38 +9,38 @@ use crate::found::VersionedProgram;
 use crate::project::ToolProject;
 use crate::{PackageBuild, RustToolchain, assemblyscript, clang, go, javascript, python, zig};
 
-/// A language that `belljar tools new` has a template and an SDK for.
+/// A language with a template for `belljar tools new` and an SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
     /// Rust, for `wasm32-wasip2`.
     Rust,
-    /// CPython, by componentize-py.
+    /// Python: CPython, built by componentize-py.
     Python,
-    /// JavaScript or TypeScript on QuickJS, by jco.
+    /// JavaScript or TypeScript, on QuickJS, built by jco.
     Javascript,
-    /// C, by clang.
+    /// C, built by clang.
     C,
-    /// C++, by clang.
+    /// C++, built by clang.
     Cpp,
     /// Go, for `wasip1`.
     Go,
     /// Zig, for `wasm32-wasi`.
     Zig,
-    /// AssemblyScript, by asc.
+    /// AssemblyScript, built by asc.
     AssemblyScript,
 }
 
-/// A toolchain that is there.
+/// An installed toolchain.
 #[derive(Debug)]
 pub struct FoundToolchain {
-    /// One line for people with name and version, for example `Python 3.12`.
+    /// Name and version for people, for example `Python 3.12`.
     pub description: String,
-    /// Whether the same sources and toolchain give the same bytes in any directory; if not, why.
+    /// Whether the same sources and toolchain make the same bytes in any directory. `Err`: why not.
     pub reproducible: Result<(), &'static str>,
 }
 
 impl Language {
-    /// All of them, in the order in which they are shown.
+    /// All languages, in the order in which they are listed.
     pub const ALL: &[Language] = &[
         Language::Rust,
         Language::Python,
@@ -51,7 +52,7 @@ impl Language {
         Language::AssemblyScript,
     ];
 
-    /// The word for it in commands and folders.
+    /// The name of the language in commands and directories, for example `cpp`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -66,7 +67,7 @@ impl Language {
         }
     }
 
-    /// The language of this word; also of `typescript`, `js`, `ts`, `py`, `c++` and `golang`.
+    /// The language with this name; also understands `typescript`, `js`, `ts`, `py`, `c++` and `golang`.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Language> {
         let word = match word {
@@ -79,7 +80,7 @@ impl Language {
         Language::ALL.iter().copied().find(|language| language.word() == word)
     }
 
-    /// The files by any of which a project of this language is known.
+    /// The files by which a project of this language is recognized; any of them is enough.
     fn marker_files(self) -> &'static [&'static str] {
         match self {
             Language::Rust => &["Cargo.toml"],
@@ -93,7 +94,7 @@ impl Language {
         }
     }
 
-    /// The language of a project, by its files; `None` = it is no project that can be built.
+    /// The language of a project, recognized by its files; `None`: not a project that can be built.
     #[must_use]
     pub fn from_project(root: &Path) -> Option<Language> {
         let has = |language: &Language| {
@@ -102,11 +103,11 @@ impl Language {
         Language::ALL.iter().copied().find(has)
     }
 
-    /// The toolchain for it: below the project's own folder, if one is named, or on the path.
+    /// Finds the language's toolchain: in the project's directory, if there is one, or on the `PATH`.
     ///
     /// # Errors
     ///
-    /// When it is not there; the message has a hint with the command that installs it.
+    /// The toolchain is missing; the error has the command that installs it.
     pub fn find_toolchain(self, project: Option<&Path>) -> Result<FoundToolchain> {
         let of = |program: VersionedProgram, reproducible| FoundToolchain {
             description: program.description,
@@ -133,12 +134,12 @@ impl Language {
         })
     }
 
-    /// Builds a project into a component and returns its path, below the project's `target`. The
-    /// toolchain's own messages go to stderr.
+    /// Builds a project, and returns the path of the component, below the project's `target`. The toolchain's
+    /// own messages go to stderr.
     ///
     /// # Errors
     ///
-    /// When the toolchain is not there or fails.
+    /// The toolchain is missing or fails.
     pub fn build_project(self, root: &Path) -> Result<PathBuf> {
         let root =
             root.canonicalize().with_context(|| format!("failed to open `{}`", root.display()))?;

@@ -1,12 +1,12 @@
-//! Where the files of `guest-sdk` lie in a project.
+//! Where the files of `guest-sdk` are in a tool's project.
 
 use crate::Language;
 
-/// The folder of the contract that the SDKs beside Rust's are written for.
+/// The directory of the contract that the SDKs other than Rust's use.
 const CONTRACT: &str = "wit/";
 
-/// A file of `guest-sdk` in a project: its path below the project's `sdk` folder; `None` = a project
-/// of this language has no use for it. Paths are relative, with `/`.
+/// Where a file of `guest-sdk` is in a project, as a path below the project's `sdk`; `None`: projects of
+/// this language do not have the file. Paths are relative, with `/`.
 #[must_use]
 pub fn sdk_path(language: Language, path: &str) -> Option<String> {
     if language == Language::Rust {
@@ -30,14 +30,15 @@ pub fn sdk_path(language: Language, path: &str) -> Option<String> {
     (own && !template).then(|| path.to_owned())
 }
 
-/// A file of a language's template in a project; `None` = it is no part of it.
+/// Where a file of `guest-sdk` is in a new project, if it belongs to the language's template.
 #[must_use]
 pub fn template_path(language: Language, path: &str) -> Option<&str> {
     let path = match language {
         Language::Rust => path.strip_prefix("template/")?,
         language => path.strip_prefix(language.word())?.strip_prefix("/template/")?,
     };
-    // Under its own name it would hide files of belljar's own repository from git.
+    // Named `gitignore` here, because as `.gitignore` it would hide files of belljar's own repository from
+    // git.
     Some(if path == "gitignore" { ".gitignore" } else { path })
 }
 

@@ -1,8 +1,8 @@
-//! Building guests: which toolchains are here, and how they are called. Rust is built here, for
-//! `wasm32-wasip2`; [`Language`] knows all languages.
+//! Builds guests: finds the toolchains and runs them. Rust is built in this file, for `wasm32-wasip2`;
+//! [`Language`] knows all languages.
 //!
-//! For `belljar tools build` and for `cargo xtask rebuild tools`, so that a user's tool and a stock tool are
-//! built the same way.
+//! Used by `belljar tools build` and by `cargo xtask rebuild tools`, so that a user's tool and a stock tool
+//! are built in the same way.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -26,42 +26,42 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The target every Rust guest is built for; its output is a component.
+/// The target for which all Rust guests are built. Its output is a component.
 pub const TARGET: &str = "wasm32-wasip2";
 
-/// Where Debian's `rustc-web`, `rust-web-src` and `wasi-libc` put what is needed here.
+/// Where Debian's `rustc-web`, `rust-web-src` and `wasi-libc` install the compiler and the libraries.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const DEBIAN_RUST: &str = "/usr/lib/rustlib/src/rust";
 const DEBIAN_LIBC: &str = "/usr/lib/wasm32-wasi";
 
-/// From Debian's packages `clang-19`, `lld-19` and `libclang-rt-19-dev-wasm32`.
+/// The C compiler of Debian's packages `clang-19`, `lld-19` and `libclang-rt-19-dev-wasm32`.
 const C_COMPILER: &str = "clang-19";
 
-/// A compiler that can build for [`TARGET`].
+/// A Rust compiler that can build for [`TARGET`].
 #[derive(Debug)]
 pub enum RustToolchain {
-    /// `rustc` on the path has the target installed.
+    /// The `rustc` on the `PATH`, with the target installed.
     Installed {
-        /// The answer of `rustc --version`, for example `rustc 1.90.0`.
+        /// The output of `rustc --version`, for example `rustc 1.90.0`.
         version: String,
     },
-    /// Debian's compiler builds the standard library from its source package; the linker is
-    /// the one that rustup ships.
+    /// Debian's compiler, which builds the standard library from its source package, with the linker that
+    /// rustup ships.
     Debian {
-        /// The answer of `/usr/bin/rustc --version`.
+        /// The output of `/usr/bin/rustc --version`.
         version: String,
-        /// Holds `wasm-component-ld` and `gcc-ld/wasm-ld`.
+        /// The directory of `wasm-component-ld` and `gcc-ld/wasm-ld`.
         linkers: PathBuf,
     },
 }
 
 impl RustToolchain {
-    /// Finds a toolchain: the installed target first, then Debian's packages.
+    /// Finds a toolchain: first the `rustc` on the `PATH`, then Debian's packages.
     ///
     /// # Errors
     ///
-    /// When there is neither; the message says what to install.
+    /// There is neither; the error says what to install.
     pub fn find_installed() -> Result<RustToolchain> {
         if let Some(libraries) =
             program_output("rustc", &["--print", "target-libdir", "--target", TARGET])
@@ -80,7 +80,7 @@ impl RustToolchain {
         }
     }
 
-    /// One line for people and for the manifest of built components.
+    /// The toolchain in a line, for people and for the manifest of built components.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -99,7 +99,7 @@ impl RustToolchain {
                 path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
                 cargo.env("PATH", std::env::join_paths(path)?);
                 cargo.env("RUSTC", DEBIAN_RUSTC);
-                // A released compiler builds its own standard library only with this set.
+                // A released compiler builds its standard library only with this variable.
                 cargo.env("RUSTC_BOOTSTRAP", "1");
                 let linker = linkers.join("wasm-component-ld");
                 cargo.env("CARGO_TARGET_WASM32_WASIP2_LINKER", linker);
@@ -112,53 +112,54 @@ impl RustToolchain {
     }
 }
 
-/// One package to build.
+/// A package to build.
 #[derive(Debug)]
 pub struct PackageBuild<'a> {
-    /// The directory with the manifest: of a workspace, or of the one package.
+    /// The directory with the manifest, of a workspace or of the package.
     pub root: &'a Path,
-    /// The package, when the directory holds more than one.
+    /// The name of the package, if the directory has several.
     pub package: Option<&'a str>,
-    /// A profile of the manifest; `release` is always there.
+    /// The build profile; `release` always exists.
     pub profile: &'a str,
-    /// Kept apart from the host's target directory, so that neither waits for the other.
+    /// Where cargo writes its output. Not the host's target directory, so that neither build waits for the
+    /// other.
     pub target_dir: &'a Path,
-    /// Fails instead of changing `Cargo.lock`.
+    /// Whether the build fails instead of changing `Cargo.lock`.
     pub locked: bool,
-    /// For a package with C in it: a file that is included before each source of it, if any.
+    /// How to compile C sources, if the package has some.
     pub c: Option<CSources<'a>>,
 }
 
 /// How the C sources of a package are compiled.
 #[derive(Debug, Clone, Copy)]
 pub struct CSources<'a> {
-    /// Included before every source file.
+    /// A header that is included before every source file.
     pub header: &'a Path,
 }
 
 impl CSources<'_> {
-    /// Debian's compiler with its libc for WASI, for `cc` in build scripts.
+    /// Makes build scripts that use `cc` run Debian's compiler with its libc for WASI.
     fn configure_compiler(self, cargo: &mut Command) {
         let mut flags = OsString::from("-isystem /usr/include/wasm32-wasi -include ");
         flags.push(self.header);
         cargo.env("CC_wasm32_wasip2", C_COMPILER).env("AR_wasm32_wasip2", "ar");
         cargo.env("CFLAGS_wasm32_wasip2", flags);
-        // Else the build script of `rquickjs-sys` downloads a compiler.
+        // Otherwise the build script of `rquickjs-sys` downloads a compiler.
         cargo.env("RQUICKJS_SYS_NO_WASI_SDK", "1");
     }
 }
 
 impl PackageBuild<'_> {
-    /// Builds and returns the path of the component. Cargo's own messages go to stderr.
+    /// Builds the package, and returns the path of the component. Cargo's own messages go to stderr.
     ///
-    /// Paths of this machine are replaced in the output, so that the same sources and
-    /// toolchain give the same bytes in another directory.
+    /// Paths of this machine are replaced in the output, so that the same sources and toolchain make the same
+    /// bytes in every directory.
     ///
     /// # Errors
     ///
-    /// When cargo cannot be run or fails, or the package is not a `cdylib`.
+    /// Cargo cannot be run or fails, or the package is not a `cdylib`.
     pub fn build_component(&self, toolchain: &RustToolchain) -> Result<PathBuf> {
-        // The sources must be there before their directories can be listed for remapping.
+        // Fetched first, because the directories of the sources are listed to replace their paths.
         self.fetch_sources()?;
         let mut cargo = self.cargo_command("build");
         cargo.args(["--target", TARGET, "--profile", self.profile, "--lib"]);
@@ -172,7 +173,7 @@ impl PackageBuild<'_> {
         if let Some(c) = self.c {
             c.configure_compiler(&mut cargo);
         }
-        // Flags and wrappers from the caller's environment would change the output.
+        // Flags and wrappers of the caller's environment would change the output.
         cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WORKSPACE_WRAPPER");
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}".as_ref()));
         let done =
@@ -218,7 +219,7 @@ impl PackageBuild<'_> {
         remap(&root.with_context(|| format!("failed to open `{}`", self.root.display()))?, "/src");
         if let Some(home) = cargo_home() {
             remap(&home, "/cargo");
-            // The last match wins; the directory's name is that of this machine's registry.
+            // If several prefixes match, the last wins. The name of this directory differs between machines.
             for registry in std::fs::read_dir(home.join("registry/src")).into_iter().flatten() {
                 remap(&registry?.path(), "/crates");
             }
@@ -258,7 +259,7 @@ fn cargo_home() -> Option<PathBuf> {
     home.canonicalize().ok()
 }
 
-/// The last `.wasm` file that cargo's messages name: dependencies come before the package.
+/// The path of the last `.wasm` file in cargo's messages: those of dependencies come before the package's.
 fn last_component(messages: &str) -> Option<PathBuf> {
     let artifact = |line: &str| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;

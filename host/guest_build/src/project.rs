@@ -1,16 +1,16 @@
-//! A project of a tool in another language than Rust.
+//! The project of a tool in another language than Rust.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// A project, laid out as `belljar tools new` does it.
+/// A tool's project, with the directories that `belljar tools new` makes.
 pub(crate) struct ToolProject<'a> {
-    /// Its folder, absolute.
+    /// The absolute path of the project.
     pub(crate) root: &'a Path,
-    /// Where everything goes that can be made again.
+    /// The directory for everything that the build makes.
     pub(crate) out: &'a Path,
-    /// The word for the language, for example `python`.
+    /// The name of the language on the command line, for example `python`.
     language: &'static str,
 }
 
@@ -32,29 +32,29 @@ impl<'a> ToolProject<'a> {
         Ok(project)
     }
 
-    /// The language's SDK.
+    /// The directory of the language's SDK.
     pub(crate) fn sdk_path(&self) -> PathBuf {
         self.root.join("sdk").join(self.language)
     }
 
-    /// The contract, and what the SDK uses of WASI.
+    /// The directory of the contract's WIT files, and of those parts of WASI that the SDK uses.
     pub(crate) fn wit_path(&self) -> PathBuf {
         self.root.join("sdk/wit")
     }
 
-    /// The built component.
+    /// The path at which the component is written.
     pub(crate) fn component_path(&self) -> PathBuf {
         self.out.join("tool.wasm")
     }
 
-    /// Makes the component of a core module.
+    /// Converts a core module to the component, and writes it.
     pub(crate) fn finish_component(&self, module: &Path) -> Result<()> {
         let bytes = std::fs::read(module)
             .with_context(|| format!("failed to read `{}`", module.display()))?;
         self.write_component(&crate::component::from_module(bytes, &self.wit_path())?)
     }
 
-    /// Writes the component.
+    /// Writes the component to its path.
     pub(crate) fn write_component(&self, bytes: &[u8]) -> Result<()> {
         let path = self.component_path();
         std::fs::write(&path, bytes)

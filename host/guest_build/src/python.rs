@@ -1,4 +1,4 @@
-//! Python: CPython in a component, made by componentize-py.
+//! Builds Python tools: CPython in a component, by componentize-py.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::found::{VersionedProgram, candidate_paths, run_command};
 use crate::project::ToolProject;
 
-/// The version that the SDK was tried with.
+/// Installs the version that the SDK was tested with.
 const INSTALL: &str = "pip install componentize-py==0.25.1";
 
 pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
@@ -20,7 +20,8 @@ pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram>
     }
 }
 
-/// Modules come from the project, its folder `vendor` (`pip install --target vendor NAME`) and the SDK.
+/// Builds the component. Modules come from the project, from its directory `vendor` (`pip install --target
+/// vendor NAME`), and from the SDK.
 pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     let mut command = find_toolchain(Some(project.root))?.to_command();
     command.arg("-d").arg(project.wit_path()).args(["-w", "tool", "componentize", "-p"]);
@@ -31,7 +32,7 @@ pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     }
     command.arg("-p").arg(project.sdk_path().join("src"));
     command.args(["belljar.component", "-o"]).arg(project.component_path());
-    // Hash seeds are part of the image.
+    // The seed of hashes becomes part of the built memory.
     command.env("PYTHONHASHSEED", "0").current_dir(project.out);
     run_command(command)
 }

@@ -1,4 +1,4 @@
-//! Zig, for `wasm32-wasi`, without a C library.
+//! Builds Zig tools: for `wasm32-wasi`, without a C library.
 
 use std::path::Path;
 
@@ -7,11 +7,12 @@ use anyhow::{Result, bail};
 use crate::found::{VersionedProgram, candidate_paths, run_command};
 use crate::project::ToolProject;
 
-/// The version that the SDK was tried with: Zig's standard library is another in each.
+/// Installs the version that the SDK was tested with, because Zig's standard library changes with each
+/// version.
 const INSTALL: &str = "pip install ziglang==0.17.1";
 
 pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram> {
-    // The package of PyPI has a program of its own name.
+    // The package of PyPI names its program differently.
     let packaged = candidate_paths(project, ".venv/bin", "python-zig");
     let found = candidate_paths(project, ".venv/bin", "zig").into_iter().chain(packaged);
     match VersionedProgram::find_first("zig", found, &["version"]) {

@@ -1,37 +1,39 @@
-//! Objects of a Python interpreter that last for ever.
+//! Makes objects of a Python interpreter immortal, so that stores share more memory.
 //!
-//! The memory that a component in Python begins with is shared by all its stores, but for the pages that
-//! they write to. An interpreter writes to nearly every object that it looks at: it counts references.
-//! A count above a certain value it leaves alone, as the object is never given up. So the objects that
-//! are there when the component is built get such a count.
+//! All stores of a Python component share the memory that the component starts with, except for the pages
+//! that a store writes. An interpreter writes to nearly every object it uses, because it counts references.
+//! Above a certain value the interpreter leaves the count alone, because the object is never freed. So this
+//! module sets such a count in the objects that exist when the component is built.
 //!
-//! The tool says which they are, by a list in its memory (`tools/run_python/src/lasting.py`). Some of
-//! them are gone by the time the memory is taken, so each is looked at before.
+//! The tool lists these objects in its memory (`tools/run_python/src/lasting.py`). Some are freed before the
+//! memory is saved, so each address is checked first.
 
 use std::ops::Range;
 
 use wasmparser::{DataKind, Operator, Parser, Payload};
 use wasmtime::{Result, bail};
 
-/// Begins the list. The number of objects follows, then each address with that of its type.
+/// The bytes at the start of the list. The number of objects follows, then for each object its address and
+/// the address of its type.
 const MARK: &[u8; 16] = b"belljar: lasting";
 
-/// Bytes of an address, and of every other number here.
+/// The bytes of an address, and of each other number here.
 const WORD: usize = 4;
 
-/// A count that the interpreter leaves alone: `_Py_IMMORTAL_INITIAL_REFCNT` of CPython 3.14, where
-/// addresses have 32 bits.
+/// A count of references that the interpreter leaves alone: `_Py_IMMORTAL_INITIAL_REFCNT` of CPython 3.14
+/// with 32-bit addresses.
 const LASTING: u32 = 5 << 28;
 
-/// A count of references is below this. What lies in the place of an object that is gone, an address or
-/// zero, is not among them: no object lies that low.
+/// Real counts of references are from 1 to below this. If an object was freed, its memory has an address or
+/// zero in place of the count; addresses are all higher than this.
 const MAX_COUNT: u32 = 1 << 19;
 
-/// Lets the listed objects of a component last, and takes the list out. How many there were.
+/// Makes the listed objects of a component immortal, and blanks the list. Returns how many objects there
+/// were.
 ///
 /// # Errors
 ///
-/// When it is no component, or there is no list in it.
+/// The bytes are no component, or do not contain exactly one list.
 pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
     let memory = ModuleMemory::from_component(component)?;
     let lists = (0..memory.bytes.len().saturating_sub(MARK.len())).step_by(WORD);
@@ -49,7 +51,7 @@ pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
         if count.is_none() || memory.word_at(object + WORD) != Some(of) {
             continue;
         }
-        // Zeros that end the count may be left out of the component's data.
+        // A count that ends in zeros may not be complete in the component's data.
         let (from, to) =
             (memory.component_offset(object), memory.component_offset(object + WORD - 1));
         if let (Some(from), Some(to)) = (from, to)
@@ -68,15 +70,16 @@ pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
     Ok(lasting)
 }
 
-/// A memory as a component's data leaves it.
+/// The initial memory of a module, as the component's data makes it.
 struct ModuleMemory {
     bytes: Vec<u8>,
-    /// The parts of it that the component has, by address, and where each begins in the component.
+    /// Which parts of the memory the component's data has: their addresses, and where each part begins in the
+    /// component.
     parts: Vec<(Range<usize>, usize)>,
 }
 
 impl ModuleMemory {
-    /// The memory of the module with the most data, which is what an interpreter's has.
+    /// The memory of the module with the most data, which is the interpreter's.
     fn from_component(component: &[u8]) -> Result<Self> {
         let (mut largest, mut most) = (Vec::new(), 0);
         for payload in Parser::new(0).parse_all(component) {
@@ -113,14 +116,15 @@ impl ModuleMemory {
         Some(u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
     }
 
-    /// Where the byte at an address is in the component.
+    /// The position in the component of the byte at an address.
     fn component_offset(&self, at: usize) -> Option<usize> {
         let next = self.parts.partition_point(|(part, _)| part.start <= at);
         let (part, begin) = self.parts.get(next.checked_sub(1)?)?;
         part.contains(&at).then(|| begin + at - part.start)
     }
 
-    /// The list that begins here: all that it names lies in the memory.
+    /// The range of the list at this address; `None` if there is no list, or it names addresses outside of
+    /// the memory.
     fn list_range(&self, at: usize) -> Option<Range<usize>> {
         if !self.bytes.get(at..)?.starts_with(MARK) {
             return None;
@@ -143,10 +147,10 @@ impl ModuleMemory {
 mod tests {
     use super::*;
 
-    /// Where the memory of the tests begins.
+    /// The address at which the data of the tests begins.
     const BASE: u32 = 1 << 20;
 
-    /// A component around a module whose memory has these words.
+    /// Makes a component around a module whose memory contains these words.
     fn component(words: &[u32]) -> Vec<u8> {
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let text: String = data.iter().map(|byte| format!("\\{byte:02x}")).collect();
@@ -154,7 +158,7 @@ mod tests {
         wat::parse_str(format!("(component (core module {module}))")).unwrap()
     }
 
-    /// The words of its memory.
+    /// The words in the memory of the component's module.
     fn words(component: &[u8]) -> Vec<u32> {
         let memory = ModuleMemory::from_component(component).unwrap();
         let bytes = memory.bytes.get(BASE as usize..).unwrap();
@@ -170,7 +174,8 @@ mod tests {
     #[test]
     fn listed_objects_last_and_the_list_is_gone() {
         let of = BASE + 64;
-        // One that lasts, one that does not, one whose count is that of no object, one of another type.
+        // In this order: an object that lasts, an object that is not listed, a word that is no count, an
+        // object of another type.
         let objects = [3, of, 3, of, BASE, of, 3, of + 4];
         let addresses = [0, 16, 24].map(|at| (BASE + at, of));
         let before = [&objects[..], &list(&addresses)].concat();

@@ -1,8 +1,8 @@
-//! Pre-initialising a component: its export `init` runs once, now, and the memory that it leaves
-//! becomes the memory that every instance starts with.
+//! Pre-initializes a component: runs its export `init` once at build time, and saves the memory after that
+//! as the initial memory of every instance.
 //!
-//! For interpreters, whose standard library would else be set up in every store. Apart from the sandbox,
-//! as it is done when a component is built, with what the project's own sources say.
+//! For interpreters, which would otherwise set up their standard library in every store. Separate from the
+//! sandbox, because this runs when a component is built, on the project's own sources.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod lasting;
@@ -22,10 +22,10 @@ pub use lasting::make_lasting;
 /// The export that is run.
 const INIT: &str = "init";
 
-/// Fuel for it: some seconds.
+/// The fuel for `init`: some seconds.
 const FUEL: u64 = 100_000_000_000;
 
-/// An empty-handed WASI: no files, no environment, no arguments.
+/// The host's data for `init`: a WASI without files, environment variables and arguments.
 struct PreinitGuest {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -37,12 +37,13 @@ impl WasiView for PreinitGuest {
     }
 }
 
-/// The component after its `init` has run, which it still exports.
+/// Runs the `init` of a component, and returns the component with the memory as it is then. The result still
+/// exports `init`.
 ///
 /// # Errors
 ///
-/// When it is no component, has no export `init` without arguments, or that does not end well: it calls
-/// something beyond WASI, say.
+/// The bytes are no component, have no export `init` without arguments, or `init` fails, for example because
+/// it calls an interface other than WASI.
 pub fn preinit_component(wasm: &[u8]) -> Result<Vec<u8>> {
     let mut wizer = Wizer::new();
     wizer.init_func(INIT).keep_init_func(true);
@@ -68,8 +69,8 @@ pub fn preinit_component(wasm: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-/// Links everything beyond WASI as functions that trap. Of WASI itself another version is meant by
-/// another name, so it is left to the linker, which knows which fit.
+/// Links every import that is not WASI as functions that trap. WASI's own interfaces are left to the linker,
+/// which knows which versions fit.
 fn refuse_the_rest(
     linker: &mut Linker<PreinitGuest>,
     component: &Component,
@@ -91,11 +92,11 @@ fn refuse_the_rest(
     Ok(())
 }
 
-/// The instance whose state is read.
+/// An instance after `init`, whose state is read and saved.
 struct InstanceState {
     store: Store<PreinitGuest>,
     instance: Instance,
-    /// The first thing that could not be read; what follows is not used.
+    /// The first error while reading the state; the state is not used then.
     failed: Option<wasmtime::Error>,
 }
 

@@ -1,7 +1,8 @@
-//! Decodes compressed bodies (`Content-Encoding`) piece by piece.
+//! Decodes compressed bodies (`Content-Encoding`), piece by piece.
 //!
-//! A kilobyte of gzip may decode to a megabyte, so the limit applies to the output of each layer.
-//! [`BodyDecoder::read`] only fills its buffer: the caller decides how much is decoded in one step.
+//! A kilobyte of gzip can decode to a megabyte, so the limit is on the output of each layer of coding.
+//! [`BodyDecoder::read`] fills the caller's buffer and no more, so the caller decides how much is decoded at
+//! a time.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -9,33 +10,33 @@ use std::io::{self, BufRead, Read};
 use bytes::Bytes;
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// Most codings of one body. A server behind a proxy may apply two by mistake.
+/// The most codings of a body; a server behind a proxy may apply two by mistake.
 pub const MAX_LAYERS: usize = 3;
 
-/// Bytes passed from one layer to the next in one step.
+/// The bytes passed from a layer to the next at a time.
 const STEP: usize = 16 << 10;
 
-/// Bytes of a coding's name in an error.
+/// The most characters of a coding's name that an error shows.
 const MAX_NAME: usize = 40;
 
-/// A coding that can be decoded.
+/// A coding that the decoder knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentCoding {
     /// `gzip`, also called `x-gzip`.
     Gzip,
-    /// `deflate`: with zlib's header as specified, or bare, as some servers send it.
+    /// `deflate`: with zlib's header, as the standard demands, or without, as some servers send.
     Deflate,
 }
 
 /// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodingError {
-    /// A coding that is not supported.
+    /// The body has a coding that the decoder does not know.
     #[error(
         "the body is encoded as `{0}`, which was not asked for and is not decoded (gzip and deflate are)"
     )]
     Unknown(String),
-    /// More codings than [`MAX_LAYERS`].
+    /// The body has more codings than [`MAX_LAYERS`].
     #[error("the body is encoded more than {MAX_LAYERS} times over")]
     Layers,
     /// The bytes are not valid in this coding.
@@ -47,7 +48,7 @@ pub enum CodingError {
 }
 
 impl ContentCoding {
-    /// The name in headers.
+    /// The name of the coding in headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -55,11 +56,12 @@ impl ContentCoding {
         }
     }
 
-    /// The codings in the values of `Content-Encoding`, in the order of application; `identity` is left out.
+    /// Parses the values of `Content-Encoding`. Returns the codings in the order in which the server applied
+    /// them; `identity` is left out.
     ///
     /// # Errors
     ///
-    /// A coding is unsupported, or the list is too long.
+    /// A coding is not known, or there are too many.
     pub fn parse_values<'v>(
         values: impl IntoIterator<Item = &'v [u8]>,
     ) -> Result<Vec<Self>, CodingError> {
@@ -82,43 +84,43 @@ impl ContentCoding {
     }
 }
 
-/// A name with other characters replaced, for an error.
+/// Makes a coding's name safe for an error: other characters become `?`.
 fn escape_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() && c != '`' { c } else { '?' };
     name.chars().take(MAX_NAME).map(plain).collect()
 }
 
-/// Decodes one body.
+/// Decodes a body that arrives in pieces.
 pub struct BodyDecoder {
-    /// The layers, beginning with the coding that was applied last.
+    /// The layers of coding; the first is the coding that was applied last.
     layers: Vec<CodingLayer>,
     limit: u64,
 }
 
-/// The result of reading decoded bytes.
+/// What reading decoded bytes into a buffer yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeProgress {
-    /// The number of bytes, at least one.
+    /// The number of bytes written to the buffer, at least 1.
     Bytes(usize),
-    /// No bytes until more of the body is added.
+    /// No bytes, until more of the body arrives.
     Wanting,
     /// The end of the body.
     Over,
 }
 
-/// The result of reading decoded bytes, with the bytes.
+/// What reading the next decoded bytes yields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodedPiece {
-    /// Decoded bytes, at least one.
+    /// The bytes, at least 1.
     Bytes(Bytes),
-    /// No bytes until more of the body is added.
+    /// No bytes, until more of the body arrives.
     Wanting,
     /// The end of the body.
     Over,
 }
 
 impl BodyDecoder {
-    /// A decoder of a body with these codings. Each layer outputs at most `limit` bytes.
+    /// Makes a decoder for a body with these codings. `limit`: the most output bytes of each layer.
     pub fn new(codings: &[ContentCoding], limit: u64) -> Self {
         Self {
             layers: codings.iter().rev().map(|coding| CodingLayer::new(*coding)).collect(),
@@ -126,14 +128,14 @@ impl BodyDecoder {
         }
     }
 
-    /// Adds the next bytes of the body.
+    /// Adds the next bytes of the body as received.
     pub fn push(&mut self, bytes: Bytes) {
         if let Some(first) = self.layers.first_mut() {
             first.feed_mut().push(bytes);
         }
     }
 
-    /// Marks the body as complete.
+    /// Says that the body is complete.
     pub fn end(&mut self) {
         if let Some(first) = self.layers.first_mut() {
             first.feed_mut().ended = true;
@@ -144,18 +146,18 @@ impl BodyDecoder {
     ///
     /// # Errors
     ///
-    /// The body is malformed or too large. No more bytes are returned afterwards.
+    /// The body is malformed or too large; nothing can be read after that.
     pub fn read(&mut self, out: &mut [u8]) -> Result<DecodeProgress, CodingError> {
         read_layers(&mut self.layers, self.limit, out)
     }
 }
 
 impl BodyDecoder {
-    /// The next decoded bytes, at most some kilobytes.
+    /// Returns the next decoded bytes, at most some kilobytes.
     ///
     /// # Errors
     ///
-    /// Those of [`BodyDecoder::read`].
+    /// The errors of [`BodyDecoder::read`].
     pub fn next_piece(&mut self) -> Result<DecodedPiece, CodingError> {
         let mut out = vec![0; STEP];
         Ok(match self.read(&mut out)? {
@@ -201,7 +203,7 @@ struct CodingLayer {
 }
 
 enum LayerDecoder {
-    /// No bytes yet; the first ones decide the form.
+    /// Waits for the first bytes, which decide the form.
     Waiting(ContentCoding, InputFeed),
     Gzip(MultiGzDecoder<InputFeed>),
     Zlib(ZlibDecoder<InputFeed>),
@@ -225,8 +227,7 @@ impl CodingLayer {
     fn read_layer(&mut self, limit: u64, out: &mut [u8]) -> Result<DecodeProgress, CodingError> {
         if let LayerDecoder::Waiting(coding, feed) = &mut self.inflate {
             match (feed.peek_head(), feed.ended) {
-                // An empty body is valid in every coding: an answer to HEAD, or one without
-                // content.
+                // An empty body is valid in every coding: the reply to HEAD, or a reply without content.
                 (BodyHead::Nothing, true) => return Ok(DecodeProgress::Over),
                 (BodyHead::Nothing, false) | (BodyHead::One, false) => {
                     return Ok(DecodeProgress::Wanting);
@@ -266,7 +267,7 @@ impl CodingLayer {
     }
 }
 
-/// The first bytes of a body.
+/// The first bytes of a body, as far as received.
 enum BodyHead {
     Nothing,
     One,
@@ -274,7 +275,7 @@ enum BodyHead {
 }
 
 impl BodyHead {
-    /// Whether the bytes are a zlib header: the method, and a valid checksum.
+    /// Whether the bytes are a zlib header: the method is right, and so is the checksum.
     fn is_zlib(&self) -> bool {
         match self {
             Self::Two(first, second) => {
@@ -285,7 +286,8 @@ impl BodyHead {
     }
 }
 
-/// The bytes that are not decoded yet. A read past the end returns `WouldBlock` until the body is complete.
+/// The received bytes that are not decoded yet. Reading beyond them returns `WouldBlock` until the body is
+/// complete.
 #[derive(Default)]
 struct InputFeed {
     pieces: VecDeque<Bytes>,
@@ -444,7 +446,7 @@ mod tests {
         assert!(bomb.len() < 10_000);
         let error = CodingError::TooLarge(1 << 20);
         assert_eq!(decode(&[ContentCoding::Gzip], &[&bomb], 1 << 20, 4096), Err(error.clone()));
-        // Its first layer alone is too large, and little comes out of the second.
+        // The first layer alone is too large, and the second yields little.
         let hidden = gzip(&[&[0; 2 << 20][..], &bomb].concat());
         let both = [ContentCoding::Gzip, ContentCoding::Gzip];
         assert!(decode(&both, &[&hidden], 1 << 20, 4096).is_err());

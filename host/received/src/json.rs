@@ -1,26 +1,26 @@
-//! JSON in which half a surrogate pair is replaced by U+FFFD.
+//! Replaces half a surrogate pair in JSON by U+FFFD, because strict parsers refuse the whole text.
 //!
-//! Half a pair has two encodings: the escape, for example `\ud83d` without its other half, and the three
-//! bytes of encoders without support for surrogates (`ED A0 BD`). Whole pairs stay, and two adjacent such
-//! encodings become their character. The rest is left to the parser: invalid JSON stays invalid. For example,
-//! `"a\ud83d"` becomes `"a\ufffd"`.
+//! Half a pair occurs in two forms: as an escape, for example `\ud83d` without its second half, and as three
+//! bytes from encoders that do not know surrogates (`ED A0 BD`). Complete pairs stay; two halves in bytes
+//! that form a pair become their character. Everything else is for the parser: invalid JSON stays invalid.
+//! For example, `"a\ud83d"` becomes `"a\ufffd"`.
 //!
-//! The mended text is never longer than the original, so a bound on one is a bound on the other.
+//! The result is never longer than the original, so a limit checked before also holds after.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-/// The escape of U+FFFD.
+/// U+FFFD as a JSON escape.
 const REPLACEMENT: &[u8; 6] = b"\\ufffd";
 
-/// Bytes of an escape, for example `\ud83d`.
+/// The bytes of a Unicode escape, for example `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// Bytes of a surrogate encoded like UTF-8.
+/// The bytes of half a pair that was encoded like UTF-8.
 const ENCODED: usize = 3;
 
-/// Replaces each half of a pair by U+FFFD; returns the borrowed text if unchanged.
+/// Replaces halves of pairs in a text. Returns the borrowed text if there are none.
 pub fn mend_text(text: &str) -> Cow<'_, str> {
     match mend_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -29,7 +29,7 @@ pub fn mend_text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Mends an owned text.
+/// Replaces halves of pairs in an owned text.
 pub fn mend_owned(text: String) -> String {
     match mend_text(&text) {
         Cow::Borrowed(_) => text,
@@ -37,7 +37,7 @@ pub fn mend_owned(text: String) -> String {
     }
 }
 
-/// Mends bytes, which may contain encoded surrogates too.
+/// Replaces halves of pairs in bytes, in both forms.
 pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = find_half(bytes, 0).map(|found| found.at) else {
         return Cow::Borrowed(bytes);
@@ -48,52 +48,52 @@ pub fn mend_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Parses a text in which half a pair is replaced by U+FFFD.
+/// Parses JSON text, with halves of pairs replaced by U+FFFD.
 ///
 /// # Errors
 ///
-/// Those of `serde_json`.
+/// The errors of `serde_json`.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&mend_text(text))
 }
 
-/// Parses bytes in which half a pair is replaced by U+FFFD.
+/// Parses JSON bytes, with halves of pairs replaced by U+FFFD.
 ///
 /// # Errors
 ///
-/// Those of `serde_json`.
+/// The errors of `serde_json`.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&mend_bytes(bytes))
 }
 
-/// Parses like [`from_str`], with whole numbers read as integers (see [`crate::whole`]): for texts parsed
-/// into types.
+/// Parses like [`from_str`], and reads whole numbers as integers (see [`crate::whole`]). For texts parsed
+/// into Rust types.
 ///
 /// # Errors
 ///
-/// Those of `serde_json`.
+/// The errors of `serde_json`.
 pub fn from_str_with_wholes<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     from_slice_with_wholes(text.as_bytes())
 }
 
-/// Parses bytes like [`from_str_with_wholes`].
+/// Parses bytes as [`from_str_with_wholes`] parses text.
 ///
 /// # Errors
 ///
-/// Those of `serde_json`.
+/// The errors of `serde_json`.
 pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(&crate::whole::normalize_integers(&mend_bytes(bytes)))
 }
 
-/// Mends a stream of bytes in pieces. Keeps back an incomplete escape at the end of a piece, at most 11
-/// bytes, and no bytes after a whole line.
+/// Replaces halves of pairs in a stream that arrives in pieces. Stores an incomplete escape at the end of a
+/// piece, at most 11 bytes, and nothing after a complete line.
 #[derive(Debug, Default)]
 pub struct JsonMender {
     held: Vec<u8>,
 }
 
 impl JsonMender {
-    /// Mends a piece, and appends the bytes that are final to `out`.
+    /// Converts a piece of the stream; appends bytes to `out` as soon as they are final.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
             let taken = write_mended(piece, false, out);
@@ -105,14 +105,14 @@ impl JsonMender {
         self.held.drain(..taken);
     }
 
-    /// Ends the stream: appends the bytes that were kept back.
+    /// Ends the stream: appends the stored bytes.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         write_mended(&std::mem::take(&mut self.held), true, out);
     }
 }
 
-/// Joins a pair whose halves are in two consecutive messages, for example of a text that streams in deltas,
-/// cut in the middle of an emoji. Each message keeps its name.
+/// Joins a surrogate pair whose halves are in two consecutive messages, for example a text streamed in
+/// deltas and cut in the middle of an emoji. Each message keeps its name.
 ///
 /// ```
 /// use belljar_received::json::PairJoiner;
@@ -129,22 +129,22 @@ pub struct PairJoiner {
     held: Option<HeldMessage>,
 }
 
-/// A held message with a text that ends in the first half of a pair.
+/// A message that waits for the next, because a text in it ends in the first half of a pair.
 #[derive(Debug)]
 struct HeldMessage {
     name: String,
     message: String,
-    /// The position of the half.
+    /// The position of the half in the message.
     half: usize,
 }
 
 impl PairJoiner {
-    /// Passes a mended message to `each`, immediately unless a text in it ends in the first half of a pair.
-    /// Such a message is held until the next one arrives.
+    /// Passes a message to `each`, with halves of pairs replaced. A message with a text that ends in the
+    /// first half of a pair waits for the next message.
     ///
     /// # Errors
     ///
-    /// Those of `each`.
+    /// The errors of `each`.
     pub fn push_message<E>(
         &mut self,
         name: &str,
@@ -174,11 +174,11 @@ impl PairJoiner {
         }
     }
 
-    /// Ends the stream: passes the held message to `each`, if any.
+    /// Ends the stream: passes a waiting message to `each`.
     ///
     /// # Errors
     ///
-    /// Those of `each`.
+    /// The errors of `each`.
     pub fn end<E>(&mut self, each: &mut dyn FnMut(&str, &str) -> Result<(), E>) -> Result<(), E> {
         match self.held.take() {
             Some(held) => each(&held.name, &mend_text(&held.message)),
@@ -187,8 +187,8 @@ impl PairJoiner {
     }
 }
 
-/// The position of the only half in a message. `None` for several halves, because their partners are
-/// ambiguous.
+/// The position of the half in a message with exactly one half that `fits`. `None` for several halves,
+/// because it would be ambiguous which belong together.
 fn only_lone(message: &str, fits: impl Fn(&str, &FoundHalf) -> bool) -> Option<usize> {
     let bytes = message.as_bytes();
     let found = find_half(bytes, 0)?;
@@ -196,24 +196,24 @@ fn only_lone(message: &str, fits: impl Fn(&str, &FoundHalf) -> bool) -> Option<u
     (!more && found.len == ESCAPE && fits(message, &found)).then_some(found.at)
 }
 
-/// Whether `at` is the beginning of a JSON string.
+/// Whether a JSON string begins at `at`.
 fn begins_text(bytes: &[u8], at: usize) -> bool {
     let before = bytes.get(..at).unwrap_or_default();
     before.ends_with(b"\"") && !before.ends_with(b"\\\"")
 }
 
-/// Half a pair, or a pair of encoded halves.
+/// Half a pair at a position; or two encoded halves that form a pair.
 struct FoundHalf {
     at: usize,
     len: usize,
-    /// The half, as a UTF-16 code unit.
+    /// The half as a UTF-16 code unit.
     unit: u16,
-    /// The character of two encoded halves.
+    /// The character of two encoded halves that form a pair.
     whole: Option<char>,
 }
 
-/// Appends the mended `bytes` to `out`, and returns the number of bytes consumed: all, or those before an
-/// incomplete end (`last` = no more bytes follow).
+/// Appends `bytes` to `out`, with halves of pairs replaced. Returns how many bytes were used: all if `last`,
+/// which means that no bytes follow; otherwise all but an incomplete escape at the end.
 fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
     let end = if last { bytes.len() } else { decided_len(bytes) };
     let bytes = bytes.get(..end).unwrap_or_default();
@@ -231,7 +231,7 @@ fn write_mended(bytes: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
     end
 }
 
-/// The next half at or after `at`.
+/// The first half of a pair at or after the position `at`.
 fn find_half(bytes: &[u8], mut at: usize) -> Option<FoundHalf> {
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -261,7 +261,7 @@ fn find_half(bytes: &[u8], mut at: usize) -> Option<FoundHalf> {
     None
 }
 
-/// The number of bytes that can be decoded without the bytes after them.
+/// How many bytes can be converted without knowing the bytes after them.
 fn decided_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
@@ -282,7 +282,7 @@ fn decided_len(bytes: &[u8]) -> usize {
             },
             0xed => {
                 let rest = bytes.get(at..).unwrap_or_default();
-                // The character is only whole with the other half, if that follows.
+                // The next bytes decide whether the character is complete.
                 let high = decode_surrogate(bytes, at).is_some_and(is_high);
                 let cut = rest.len() < ENCODED
                     && rest.get(1).is_none_or(|byte| (0xa0..=0xbf).contains(byte));
@@ -297,20 +297,20 @@ fn decided_len(bytes: &[u8]) -> usize {
     bytes.len().min(at)
 }
 
-/// Whether the bytes after an encoded half may begin another one.
+/// Whether the bytes after an encoded half may be the start of the second half.
 fn begins_low(bytes: &[u8]) -> bool {
     let behind = bytes.get(ENCODED..).unwrap_or_default();
     behind.first().is_none_or(|byte| *byte == 0xed)
         && behind.get(1).is_none_or(|byte| (0xb0..=0xbf).contains(byte))
 }
 
-/// The meaning of a backslash and the bytes after it.
+/// What a backslash and the bytes after it mean.
 enum EscapeKind {
-    /// A UTF-16 code unit.
+    /// A Unicode escape, as a UTF-16 code unit.
     Unit(u16),
-    /// Another escape, or an invalid one.
+    /// Another escape, or an invalid escape.
     Other,
-    /// Incomplete: the bytes end within the escape.
+    /// The bytes end within the escape.
     Cut,
 }
 
@@ -331,7 +331,7 @@ fn parse_escape(bytes: &[u8], at: usize) -> EscapeKind {
     }
 }
 
-/// The surrogate encoded at this position.
+/// The surrogate encoded in three bytes at this position.
 fn decode_surrogate(bytes: &[u8], at: usize) -> Option<u16> {
     match bytes.get(at..at.checked_add(ENCODED)?)? {
         [0xed, second @ 0xa0..=0xbf, third @ 0x80..=0xbf] => {
@@ -410,7 +410,7 @@ mod tests {
         let message = |text: &str| format!(r#"{{"t":"{text}","n":1}}"#);
         let (a, b) = (message("one \\ud83d"), message("\\ude00 two"));
         assert_eq!(joined(&[&a, &b]), [message("one "), message("\\ud83d\\ude00 two")]);
-        // Nothing is joined over a message between them, nor where the halves do not meet.
+        // Nothing is joined across a message in between, nor if the halves are not adjacent.
         let other = message("x");
         let broken = [message("one \\ufffd"), other.clone(), message("\\ufffd two")];
         assert_eq!(joined(&[&a, &other, &b]), broken);

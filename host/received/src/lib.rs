@@ -1,18 +1,18 @@
-//! Bytes from a peer, converted for strict parsers.
+//! Converts bytes from a peer for strict parsers.
 //!
-//! Three faults of peers are common enough to be mended at every door, in one way:
+//! Three faults of peers are frequent enough to be corrected, in the same way for every peer:
 //!
-//! - [`json`]: JSON with half a surrogate pair, for example `"cut \ud83d"`. JavaScript cuts texts in the
+//! - [`json`]: half a surrogate pair in JSON, for example `"cut \ud83d"`. JavaScript cuts texts in the
 //!   middle of an emoji, and its JSON writer escapes the half; a strict parser refuses the whole message.
 //!   Half a pair becomes U+FFFD.
-//! - [`coding`]: a body compressed without a request for it. It is decoded within a limit, or refused with
-//!   the coding's name.
-//! - [`whole`]: an integer written as a float, for example `5.0` or `1e1`. It becomes an integer where one is
-//!   expected, and no number changes its value.
+//! - [`coding`]: a body that is compressed although the request did not ask for compression. The body is
+//!   decoded within a limit, or refused with the coding's name.
+//! - [`whole`]: an integer written as a float, for example `5.0` or `1e1`. The number becomes an integer if
+//!   an integer is expected; no value changes.
 //!
-//! [`sse`] cuts a stream into server-sent events, each of bounded size.
+//! [`sse`] decodes a stream into server-sent events of bounded size.
 //!
-//! All take time linear in the input and output, with bounded memory.
+//! Every conversion takes time linear in the input and output, and bounded memory.
 
 pub mod coding;
 pub mod json;

@@ -1,33 +1,33 @@
-//! Server-sent events out of a stream of bytes.
+//! Decodes server-sent events from a stream of bytes.
 //!
-//! Written here because `eventsource-stream` panics on a byte order mark and takes quadratic time on many
-//! short lines, and a peer chooses both. This decoder does a bounded amount of work per byte and holds at
-//! most one event, of at most as many bytes as its reader allows.
+//! The crate `eventsource-stream` would not do: a peer can make it panic with a byte order mark, and take
+//! quadratic time with many short lines. This decoder does bounded work per byte, and stores at most one
+//! event, whose size the caller limits.
 
 use std::mem::take;
 
-/// The mark of a text in UTF-8, which a stream may begin with.
+/// The byte order mark of UTF-8, with which a stream may begin.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// One event, with its fields as the peer wrote them; `None` = the peer wrote no such field.
+/// An event, with its fields as the peer wrote them; `None`: the event lacks the field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// The type of the event, for example `ping`; empty if the event has none.
+    /// The type of the event, for example `ping`; empty if the event names none.
     pub name: Vec<u8>,
-    /// The lines of data, with a line feed between two.
+    /// The data, with a line feed between two lines.
     pub data: Option<Vec<u8>>,
-    /// The point from which a stream is resumed.
+    /// The id from which a broken stream can be resumed.
     pub id: Option<Vec<u8>>,
-    /// The wait before a stream is resumed, in milliseconds.
+    /// How long to wait before a broken stream is resumed, in milliseconds, as text.
     pub retry: Option<Vec<u8>>,
 }
 
-/// An event has more bytes than allowed.
+/// An event has more bytes than the caller allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is too long")]
 pub struct EventTooLong;
 
-/// Reads events out of pieces of a stream.
+/// Decodes events from a stream that arrives in pieces.
 ///
 /// ```
 /// use belljar_received::sse::EventDecoder;
@@ -41,38 +41,41 @@ pub struct EventTooLong;
 /// ```
 #[derive(Debug, Default)]
 pub struct EventDecoder {
-    /// The line without its end so far.
+    /// The line that is being received.
     line: Vec<u8>,
-    /// The event without its end so far.
+    /// The event that is being received.
     event: SseEvent,
-    /// Bytes of the lines of the event, `line` not counted.
+    /// The bytes of the event's complete lines.
     event_bytes: usize,
     most: usize,
-    /// The last byte was a carriage return, so that a line feed now ends no second line.
+    /// Whether the last byte was a carriage return, so that a line feed right after does not end another
+    /// line.
     after_return: bool,
-    /// A line has ended, so that a byte order mark is no longer one.
+    /// Whether the first line is complete, so that a byte order mark is no longer skipped.
     begun: bool,
     takes_bare: bool,
 }
 
 impl EventDecoder {
-    /// A decoder at the beginning of a stream, for events of at most `most` bytes, names of fields included.
+    /// Makes a decoder for the start of a stream. `most`: the most bytes of an event, names of fields
+    /// included.
     pub fn new(most: usize) -> Self {
         Self { most, ..Self::default() }
     }
 
-    /// The same decoder, with two more forms of data that are not of the format: JSON without the name of a
-    /// field, and the field `error`, which llama.cpp writes and which also names the event.
+    /// Returns this decoder for streams that do not keep to the format: it also accepts a line of bare JSON
+    /// as data, and the field `error`, as llama.cpp writes, which then names the event.
     #[must_use]
     pub fn taking_bare_json(self) -> Self {
         Self { takes_bare: true, ..self }
     }
 
-    /// Takes bytes off `piece` up to the end of the next event, or all if no event ends in `piece`.
+    /// Returns the next event, and removes its bytes from `piece`. `None`: no event ends in `piece`, and all
+    /// its bytes are stored.
     ///
     /// # Errors
     ///
-    /// When an event has more bytes than allowed.
+    /// An event has more bytes than allowed.
     pub fn next_event(&mut self, piece: &mut &[u8]) -> Result<Option<SseEvent>, EventTooLong> {
         while let Some((first, tail)) = piece.split_first() {
             if take(&mut self.after_return) && *first == b'\n' {
@@ -99,7 +102,7 @@ impl EventDecoder {
         Ok(None)
     }
 
-    /// The stream is over: returns the last event, if the blank line behind it is missing.
+    /// Ends the stream: returns the last event if the peer did not send the blank line after it.
     pub fn end(&mut self) -> Option<SseEvent> {
         let line_end = if self.line.is_empty() { None } else { self.end_line() };
         line_end.or_else(|| self.end_event())
@@ -118,7 +121,7 @@ impl EventDecoder {
             self.event_bytes = self.event_bytes.saturating_add(line.len());
             self.set_field(line);
         }
-        // Keeps the allocation for the next line.
+        // Reuse the line's allocation for the next line.
         self.line = held;
         self.line.clear();
         event
@@ -139,7 +142,7 @@ impl EventDecoder {
                 self.add_data(value);
             }
             _ if self.takes_bare && line.starts_with(b"{") => self.add_data(line),
-            // A comment (an empty name) or an unknown field.
+            // A line with an empty name is a comment; unknown fields are ignored.
             _ => {}
         }
     }
@@ -155,7 +158,7 @@ impl EventDecoder {
     }
 
     fn end_event(&mut self) -> Option<SseEvent> {
-        // A peer may send nothing but blank lines, so that each has to be cheap.
+        // Cheap, because a peer may send nothing but blank lines.
         if take(&mut self.event_bytes) == 0 {
             return None;
         }

@@ -1,13 +1,14 @@
-//! Converts whole numbers to integers: `5.0` and `1e1` are integers in JSON Schema, and several models and
-//! languages write integers this way, but a strict integer parser refuses both.
+//! Converts whole numbers to integers. `5.0` and `1e1` are integers in JSON Schema, and several models and
+//! languages write integers so, but a strict parser of integers refuses both.
 //!
-//! A number is rewritten digit by digit and never by way of a float, so its value never changes: fractions,
-//! numbers beyond 64 bits and invalid JSON stay unchanged, and the parser reports the error.
+//! Numbers are rewritten digit by digit, never through a float, so no value changes. Fractions, numbers
+//! beyond 64 bits and invalid JSON stay as they are; the parser then reports the error.
 //!
-//! - [`by_schema`] rewrites the numbers for which a schema requires an integer, and no others. For example,
-//!   `{"n": 5.0}` becomes `{"n": 5}`.
-//! - [`normalize_integers`] and [`IntegerNormalizer`] rewrite every whole number, for messages parsed into types, whose floats
-//!   accept integers too. Numbers beyond 2^53 stay, because a float does not hold them exactly.
+//! - [`by_schema`] rewrites only numbers for which a schema demands an integer. For example, `{"n": 5.0}`
+//!   becomes `{"n": 5}`.
+//! - [`normalize_integers`] and [`IntegerNormalizer`] rewrite every whole number, for messages parsed into
+//!   Rust types, whose floats accept integers too. Numbers beyond 2^53 stay, because a float is not exact
+//!   there.
 
 mod schema;
 
@@ -17,18 +18,18 @@ use serde_json::Value;
 
 pub use schema::by_schema;
 
-/// The largest integer up to which a 64-bit float represents every integer.
+/// The largest integer up to which a 64-bit float is exact.
 const EXACT: u64 = 1 << 53;
 
-/// Bytes of a number that is checked. A longer one stays unchanged.
+/// The most bytes of a number to rewrite; a longer number stays.
 const MAX_NUMBER: usize = 64;
 
-/// Bytes by which a message may grow, because `1e9`, for example, is longer when written out. After that,
-/// numbers stay unchanged.
+/// The most bytes by which a message may grow, because `1e9`, for example, gets longer. After that many,
+/// numbers stay.
 const MAX_GROWTH: usize = 4 << 10;
 
-/// The text with every whole number that a float represents exactly written as an integer. Borrowed if
-/// unchanged.
+/// Writes every whole number in a JSON text as an integer, as far as a float is exact. Returns the borrowed
+/// text if nothing changes.
 pub fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
     if !has_float_notation(text) {
         return Cow::Borrowed(text);
@@ -39,30 +40,30 @@ pub fn normalize_integers(text: &[u8]) -> Cow<'_, [u8]> {
     if out == text { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
-/// Converts like [`normalize_integers`], for a stream of messages, one a line. Keeps back a number at the end of a
-/// piece, at most 64 bytes.
+/// Does the same as [`normalize_integers`] for a stream of messages, each on a line. Stores a number at the
+/// end of a piece, at most 64 bytes, until the next piece.
 #[derive(Debug, Default)]
 pub struct IntegerNormalizer {
     quoted: bool,
     escaped: bool,
-    /// The number that is being read.
+    /// The bytes of the number being read.
     held: Vec<u8>,
-    /// Whether the current number is too long, so that it is passed unchanged.
+    /// Whether the number being read is too long, so that its bytes pass unchanged.
     passing: bool,
     grown: usize,
-    /// See [`IntegerNormalizer::without_infinite`].
+    /// Set by [`IntegerNormalizer::without_infinite`].
     infinite_as_text: bool,
 }
 
 impl IntegerNormalizer {
-    /// Also writes a number beyond every float (`1e400`) as a text of its letters. Otherwise a strict parser
-    /// would refuse the whole message, and its sender would get no answer. A receiver that needs a number
-    /// refuses the text.
+    /// Makes a normalizer that also writes a number beyond every float, for example `1e400`, as a text. A
+    /// strict parser would refuse the whole message, and the sender would get no answer; this way a receiver
+    /// refuses only the text in place of a number.
     pub fn without_infinite() -> Self {
         Self { infinite_as_text: true, ..Self::default() }
     }
 
-    /// Converts a piece, and appends the bytes that are final to `out`.
+    /// Converts a piece of the stream; appends bytes to `out` as soon as they are final.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for byte in piece {
             if !self.quoted && is_number_byte(*byte) {
@@ -81,7 +82,7 @@ impl IntegerNormalizer {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.quoted => self.escaped = true,
                 b'"' => self.quoted = !self.quoted,
-                // The next message begins, because JSON strings cannot contain a bare line end.
+                // A new message begins, because JSON strings cannot contain a bare line end.
                 b'\n' => self.reset_state(),
                 _ => {}
             }
@@ -89,7 +90,7 @@ impl IntegerNormalizer {
         }
     }
 
-    /// Ends the stream: appends the bytes that were kept back.
+    /// Ends the stream: appends the stored bytes.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.number_ends(out);
         self.reset_state();
@@ -129,7 +130,7 @@ impl IntegerNormalizer {
     }
 }
 
-/// Whether the bytes are a JSON number larger than any float.
+/// Whether the bytes are a JSON number beyond every float.
 fn is_infinite(number: &[u8]) -> bool {
     let text = std::str::from_utf8(number).unwrap_or_default();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -137,18 +138,20 @@ fn is_infinite(number: &[u8]) -> bool {
         && text.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
-/// The value as an unsigned integer, if it is a whole number that is not negative, in any notation.
+/// The value as `u64`, if it is a whole number and not negative; `5.0` counts as 5.
 pub fn to_unsigned(value: &Value) -> Option<u64> {
     let whole = || parse_integer(value.as_number()?.to_string().as_bytes());
     value.as_u64().or_else(|| whole()?.text.parse().ok())
 }
 
-/// Returns whether a text may contain an integer in another notation, for example `5.0`, `1e1` or `-0`.
+/// Whether a text may contain a whole number that is not written as an integer, for example `5.0`, `1e1` or
+/// `-0`.
 pub fn may_contain_float(text: &str) -> bool {
     has_float_notation(text.as_bytes())
 }
 
-/// Returns whether the bytes may contain an integer in another notation, for example `5.0`, `1e1` or `-0`.
+/// Whether the bytes may contain a whole number that is not written as an integer, for example `5.0`, `1e1`
+/// or `-0`.
 fn has_float_notation(text: &[u8]) -> bool {
     text.windows(2).any(|pair| match pair {
         [digit, b'.' | b'e' | b'E'] => digit.is_ascii_digit(),
@@ -161,14 +164,14 @@ fn is_number_byte(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E')
 }
 
-/// A whole number, as text and magnitude.
+/// A whole number: as text, and its absolute value.
 struct WholeNumber {
     text: String,
     magnitude: u64,
 }
 
-/// The integer of a JSON number with a fraction or an exponent, or `-0`. `None` = written as an integer,
-/// fractional, or beyond 64 bits.
+/// Converts a JSON number with a fraction or an exponent, or `-0`, to an integer. `None`: the number is an
+/// integer already, not whole, or beyond 64 bits.
 fn parse_integer(number: &[u8]) -> Option<WholeNumber> {
     let text = std::str::from_utf8(number).ok().filter(|text| text.len() <= MAX_NUMBER)?;
     let (negative, text) = match text.strip_prefix('-') {
@@ -207,7 +210,7 @@ fn parse_integer(number: &[u8]) -> Option<WholeNumber> {
     if significant.is_empty() {
         return Some(WholeNumber { text: "0".to_owned(), magnitude: 0 });
     }
-    // The position of the point among the significant digits.
+    // The position of the decimal point among the significant digits.
     let skipped = i64::try_from(all.len() - significant.len()).ok()?;
     let point = i64::try_from(before.len()).ok()?.checked_sub(skipped)?.checked_add(exponent)?;
     let point = usize::try_from(point).ok().filter(|point| (1..=20).contains(point))?;
@@ -318,7 +321,7 @@ mod tests {
         let read = whole(&many);
         assert!(read.len() <= many.len() + MAX_GROWTH, "{}", read.len());
         assert!(read.starts_with("[1000000000000000,"));
-        // The next one has a bound of its own.
+        // The limit is per message.
         let (mut wholes, mut out) = (IntegerNormalizer::default(), Vec::new());
         wholes.push(many.as_bytes(), &mut out);
         wholes.push(b"\n1e15\n", &mut out);

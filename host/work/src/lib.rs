@@ -1,13 +1,13 @@
-//! Host work: computation and file access that the host itself does because of a stranger's request.
+//! Host work: computation and file access by the host itself, at the request of a stranger, for example
+//! comparing two files.
 //!
-//! A guest's work is bounded by fuel. The host's own work on a guest's data (a diff, a pattern, a directory
-//! listing) has no fuel, so all such work runs through [`run_job`], which adds four bounds:
+//! A guest's work is bounded by fuel. The host's own work on a guest's data (a diff, a pattern, a listing)
+//! uses no fuel, so all of it runs through [`run_job`], which adds four bounds:
 //!
-//! - a thread of its own, so that no async worker waits for it;
-//! - a limit for each owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant never uses up the threads of
-//!   another;
-//! - a deadline, [`WorkKind::time`], which counts from the request and so includes the wait for a thread;
-//! - an end: dropping the future of [`run_job`] stops the work through its [`StopSignal`].
+//! - a separate thread, so that no async worker waits for the work;
+//! - a limit per owner ([`MAX_RUNNING_PER_OWNER`]), so that one tenant cannot use up the threads of another;
+//! - a deadline, [`WorkKind::time`], counted from the request, so the wait for a thread is included;
+//! - an end: dropping the future of [`run_job`] stops the work, through a [`StopSignal`].
 //!
 //! The lint `clippy::disallowed_methods` refuses `tokio::task::spawn_blocking` everywhere else.
 //!
@@ -42,39 +42,39 @@ use tokio::time::timeout_at;
 pub use memory::give_back_memory;
 pub use signal::{StopSignal, WorkStopped};
 
-/// Concurrent jobs of one owner: two, because a short job should pass a long one. [`OPERATOR`] has
-/// [`MAX_RUNNING_OF_OPERATOR`].
+/// The most concurrent jobs of an owner: two, so that a short job can pass a long job. For [`OPERATOR`] the
+/// limit is [`MAX_RUNNING_OF_OPERATOR`].
 pub const MAX_RUNNING_PER_OWNER: usize = 2;
 
-/// Concurrent jobs of the operator, for example one for each tenant that a server opens. Further ones wait
-/// without a limit, because the operator requested each.
+/// The most concurrent jobs of the operator, for example a job for each tenant that a server opens. Any
+/// number may wait, because the operator requested each.
 pub const MAX_RUNNING_OF_OPERATOR: usize = 16;
 
-/// Waiting jobs of one owner; the next one is refused with [`WorkError::Busy`].
+/// The most waiting jobs of an owner; the next job is refused with [`WorkError::Busy`].
 pub const MAX_WAITING_PER_OWNER: usize = 256;
 
-/// Concurrent jobs of all owners except the operator. Far below the 512 blocking threads of a tokio runtime,
-/// because the runtime's own file operations use those threads too.
+/// The most concurrent jobs of all owners but the operator. Far below the 512 blocking threads of a tokio
+/// runtime, because the runtime's own file operations use the same threads.
 pub const MAX_RUNNING: usize = 64;
 
-/// The owner of work that the operator caused: the start of a server, a command line, loading tools. The
-/// operator's jobs start no further jobs, so another owner's job can wait for one without a deadlock.
+/// The owner of work for the operator: starting a server, a command line, loading tools. The operator's jobs
+/// start no further jobs, so a job of another owner can wait for an operator's job without a deadlock.
 pub const OPERATOR: &str = "";
 
-/// One kind of host work.
+/// A kind of host work, with the time limit of its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkKind {
-    /// A noun for errors and logs, for example `comparing files`.
+    /// The name for errors and logs, for example `comparing files`.
     pub name: &'static str,
-    /// The longest time from the request to the result.
+    /// The most time from the request to the result.
     pub time: Duration,
 }
 
 /// Why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// The deadline passed. The job was stopped; one that never checks its signal still uses a thread of its
-    /// owner.
+    /// The deadline passed, and the job was told to stop. A job that never checks its signal goes on using a
+    /// thread of its owner.
     #[error("{kind} took longer than {} seconds", .limit.as_secs())]
     TimedOut {
         /// [`WorkKind::name`].
@@ -96,14 +96,14 @@ pub enum WorkError {
     },
 }
 
-/// Runs `job` on a thread for `owner`, for example a tenant's id.
+/// Runs `job` on a thread, counted against `owner`, for example a tenant's id.
 ///
-/// The job gets a [`StopSignal`] that is raised at the deadline and when this future is dropped. Until the job
-/// returns, its thread counts against the owner.
+/// The job gets a [`StopSignal`], raised at the deadline or when the returned future is dropped. The thread
+/// counts against the owner until the job returns.
 ///
 /// # Errors
 ///
-/// [`WorkError`]: the deadline, a full queue, a panic.
+/// [`WorkError`]: the deadline passed, the owner's queue is full, or the job panicked.
 pub async fn run_job<T: Send + 'static>(
     kind: &WorkKind,
     owner: &str,

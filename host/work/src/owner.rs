@@ -1,4 +1,4 @@
-//! The threads and the queue of each owner.
+//! The threads and the waiting jobs of each owner.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -9,28 +9,29 @@ use crate::{
     MAX_RUNNING, MAX_RUNNING_OF_OPERATOR, MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER, OPERATOR,
 };
 
-/// The limits of the process, because its threads are shared.
+/// The free threads of the process, which all owners but the operator share.
 static ALL: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(MAX_RUNNING)));
 static OWNERS: LazyLock<Mutex<HashMap<String, Weak<OwnerLimits>>>> = LazyLock::new(Mutex::default);
 
-/// The size of [`OWNERS`] beyond which owners without a job are removed.
+/// The number of entries of [`OWNERS`] at which owners without a job are removed.
 const TIDY_AT: usize = 1024;
 
+/// The limits of an owner: permits for running jobs, and for jobs running or waiting.
 #[derive(Debug)]
 struct OwnerLimits {
     is_operator: bool,
     running: Arc<Semaphore>,
-    /// The running and the waiting jobs.
+    /// Permits for the owner's running and waiting jobs together.
     present: Arc<Semaphore>,
 }
 
-/// A place in an owner's queue.
+/// A waiting job in the queue of its owner.
 pub(crate) struct QueuePlace {
     owner: Arc<OwnerLimits>,
     present: OwnedSemaphorePermit,
 }
 
-/// A thread, reserved until the job has returned.
+/// A thread for a job, reserved until the job returns.
 #[expect(dead_code, reason = "the permits are held for their drop alone")]
 pub(crate) struct ThreadSlot {
     running: OwnedSemaphorePermit,
@@ -39,7 +40,7 @@ pub(crate) struct ThreadSlot {
     owner: Arc<OwnerLimits>,
 }
 
-/// Reserves a place in the queue of `name`; `None` = the queue is full.
+/// Adds a job to the queue of the owner `name`; `None`: the queue is full.
 pub(crate) fn enter_queue(name: &str) -> Option<QueuePlace> {
     let mut owners = OWNERS.lock().unwrap_or_else(PoisonError::into_inner);
     let owner = owners.get(name).and_then(Weak::upgrade);
@@ -65,7 +66,7 @@ pub(crate) fn enter_queue(name: &str) -> Option<QueuePlace> {
 }
 
 impl QueuePlace {
-    /// Waits for a thread of the owner, then for one of the process, in the order of requests.
+    /// Waits for a free thread of the owner, then for a free thread of the process, in the order of requests.
     pub(crate) async fn acquire_slot(self) -> ThreadSlot {
         let running = acquire_permit(&self.owner.running).await;
         let all = match self.owner.is_operator {
@@ -76,7 +77,7 @@ impl QueuePlace {
     }
 }
 
-/// A permit of the semaphore, which is never closed.
+/// A permit of a semaphore that is never closed.
 async fn acquire_permit(semaphore: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     loop {
         if let Ok(permit) = Arc::clone(semaphore).acquire_owned().await {

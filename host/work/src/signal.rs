@@ -1,22 +1,22 @@
-//! A signal by which a job learns that its result is no longer needed.
+//! The signal by which a job learns that nobody needs its result any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Stops a job: its deadline passed, or the caller disconnected. Clones share one signal.
+/// Tells a job to stop, because the deadline passed or the caller is gone. Clones share the signal.
 #[derive(Debug, Clone)]
 pub struct StopSignal {
     raised: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
-/// The error of a stopped job, which has no result, not even a partial one.
+/// The error of a stopped job. A stopped job has no result, not even a partial one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("stopped before the end")]
 pub struct WorkStopped;
 
-/// Raises the signal when dropped.
+/// Raises the signal of a job when dropped.
 #[derive(Debug)]
 pub(crate) struct RaiseOnDrop(Arc<AtomicBool>);
 
@@ -27,12 +27,12 @@ impl Drop for RaiseOnDrop {
 }
 
 impl StopSignal {
-    /// A signal that is never raised: for the operator's own work, which the operator can interrupt.
+    /// Makes a signal that is never raised, for work of the operator, who can interrupt the program.
     pub fn never_raised() -> Self {
         Self { raised: Arc::default(), deadline: None }
     }
 
-    /// A signal that is raised after `time`, and by [`StopSignal::raise`].
+    /// Makes a signal raised after `time`, or by [`StopSignal::raise`].
     pub fn with_timeout(time: Duration) -> Self {
         Self { raised: Arc::default(), deadline: Instant::now().checked_add(time) }
     }
@@ -42,7 +42,8 @@ impl StopSignal {
         (Self { raised: Arc::clone(&raised), deadline: Some(deadline) }, RaiseOnDrop(raised))
     }
 
-    /// This signal with an earlier deadline, for a part of a job that may take at most `time`.
+    /// Returns this signal with a deadline `time` from now, unless the present deadline is earlier; for a
+    /// part of a job.
     #[must_use]
     pub fn with_part_timeout(&self, time: Duration) -> Self {
         let part = Instant::now().checked_add(time);
@@ -53,22 +54,22 @@ impl StopSignal {
         Self { raised: Arc::clone(&self.raised), deadline }
     }
 
-    /// Raises the signal, for all clones.
+    /// Raises the signal in all clones.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the job should stop. Reads a clock: call it every few thousand operations.
+    /// Whether the job should stop. Reads a clock, so call this only every few thousand operations.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// [`StopSignal::is_raised`] as an error, for `?`.
+    /// Returns [`StopSignal::is_raised`] as an error, for `?`.
     ///
     /// # Errors
     ///
-    /// [`WorkStopped`] once the signal is raised.
+    /// [`WorkStopped`] if the signal is raised.
     pub fn check_raised(&self) -> Result<(), WorkStopped> {
         if self.is_raised() { Err(WorkStopped) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Converts arguments by their schema.
+//! Converts numbers in a call's arguments according to the tool's JSON Schema.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::{MAX_GROWTH, WholeNumber, has_float_notation, is_number_byte, parse_integer};
 
-/// The deepest level of arguments that is converted, deeper than tools accept.
+/// The deepest nesting of arguments that is converted; tools accept less.
 const MAX_DEPTH: usize = 64;
 
-/// Schemas of one value, with `anyOf` and references followed.
+/// The most schemas followed for a value, through `anyOf` and references.
 const MAX_SCHEMAS: usize = 16;
 
-/// Visited schemas in all, so that large arguments and a large schema do not multiply.
+/// The most schemas visited in all, so that large arguments and a large schema do not multiply.
 const MAX_STEPS: usize = 100_000;
 
-/// The arguments with each whole number written as an integer if the schema expects one. Unchanged without
-/// such a number, or if the text is invalid JSON.
+/// Writes each whole number in the arguments as an integer if the schema demands an integer there. Returns
+/// the text unchanged if there is no such number or the JSON is invalid.
 pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
     if !has_float_notation(arguments.as_bytes())
         || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
@@ -48,14 +48,14 @@ pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// A walk through a JSON text, together with the schemas of each value.
+/// A walk through a JSON text, with the schemas for the value at each position.
 struct SchemaWalk<'t, 's> {
     text: &'t [u8],
     at: usize,
     root: &'s Value,
-    /// The rewritten numbers, in the order of the text.
+    /// The replaced numbers, in the order of the text.
     edits: Vec<(Range<usize>, String)>,
-    /// The number of visited schemas.
+    /// How many schemas were visited.
     steps: usize,
     grown: usize,
 }
@@ -71,7 +71,7 @@ impl<'s> SchemaWalk<'_, 's> {
             Some(byte) if is_number_byte(byte) && !byte.is_ascii_alphabetic() => {
                 self.walk_number(schemas)
             }
-            // The literals `true`, `false`, `null`.
+            // `true`, `false` or `null`.
             Some(_) => {
                 while self.peek().is_some_and(|byte| byte.is_ascii_alphabetic()) {
                     self.at += 1;
@@ -90,7 +90,7 @@ impl<'s> SchemaWalk<'_, 's> {
                 Some(b'"') => {
                     let name = self.read_string();
                     self.skip_blanks();
-                    // The colon.
+                    // Skips the colon.
                     self.at += 1;
                     let below = self.member_schemas(schemas, name.as_deref().unwrap_or_default());
                     self.walk_value(&below, depth + 1);
@@ -143,7 +143,7 @@ impl<'s> SchemaWalk<'_, 's> {
         }
     }
 
-    /// Reads a string; `None` = a malformed name, or one outside of the schema.
+    /// Reads a string; `None`: the string is malformed.
     fn read_string(&mut self) -> Option<String> {
         let from = self.at;
         self.at += 1;
@@ -189,7 +189,7 @@ impl<'s> SchemaWalk<'_, 's> {
         self.text.get(self.at).copied()
     }
 
-    /// The schemas of a member of an object.
+    /// The schemas for a member of an object.
     fn member_schemas(&mut self, schemas: &[&'s Value], name: &str) -> Vec<&'s Value> {
         let mut below = Vec::new();
         for schema in schemas {
@@ -197,8 +197,8 @@ impl<'s> SchemaWalk<'_, 's> {
                 self.gather_schemas(own, &mut below, MAX_DEPTH);
                 continue;
             }
-            // Name patterns are not matched, because a schema too many is harmless: a number
-            // becomes an integer only if no schema accepts other numbers.
+            // All patterns count, matching or not. That is safe, because a number becomes an integer only if
+            // no schema accepts other numbers.
             let by_pattern = schema.get("patternProperties").and_then(Value::as_object);
             let others = ["additionalProperties", "unevaluatedProperties"];
             let others = others.iter().filter_map(|other| schema.get(*other));
@@ -209,7 +209,7 @@ impl<'s> SchemaWalk<'_, 's> {
         below
     }
 
-    /// The schemas of an item of an array.
+    /// The schemas for an item of an array.
     fn item_schemas(&mut self, schemas: &[&'s Value], place: usize) -> Vec<&'s Value> {
         let mut below = Vec::new();
         for schema in schemas {
@@ -226,7 +226,7 @@ impl<'s> SchemaWalk<'_, 's> {
         below
     }
 
-    /// Adds a schema, and the further schemas of the same value.
+    /// Adds a schema, and further schemas for the same value, for example from `anyOf`.
     fn gather_schemas(&mut self, schema: &'s Value, all: &mut Vec<&'s Value>, depth: usize) {
         self.steps += 1;
         let known = all.iter().any(|known| std::ptr::eq(*known, schema));
@@ -254,7 +254,7 @@ impl<'s> SchemaWalk<'_, 's> {
     }
 }
 
-/// Whether a schema of the value requires an integer, and none accepts other numbers.
+/// Whether a schema demands an integer, and no schema accepts other numbers.
 fn asks_for_integer(schemas: &[&Value], whole: &WholeNumber) -> bool {
     let has = |name: &str| {
         schemas.iter().filter_map(|schema| schema.get("type")).any(|kind| match kind {
@@ -262,7 +262,7 @@ fn asks_for_integer(schemas: &[&Value], whole: &WholeNumber) -> bool {
             kind => kind == name,
         })
     };
-    // An enumeration with the integer itself among the values.
+    // Whether an enumeration contains the integer.
     let listed = || {
         let lists = schemas.iter().filter_map(|schema| schema.get("enum")?.as_array());
         let alone = schemas.iter().filter_map(|schema| schema.get("const"));
