@@ -1,5 +1,5 @@
-//! How many writes a second the store takes: each caller waits for one journal row before handing over the
-//! next.
+//! Measures how many writes per second the store accepts, if each caller waits for one journal row before it
+//! enqueues the next.
 //!
 //! ```sh
 //! cargo run -p belljar-store --example group_commit
@@ -15,10 +15,12 @@ use belljar_store::{
 };
 use serde_json::json;
 
-/// How long each number of callers is measured.
+/// The time for which each number of callers is measured.
 const TIME: Duration = Duration::from_secs(2);
 
 #[tokio::main]
+// For each number of callers: every caller writes rows of its own turn for some seconds, and the rate of all
+// is printed.
 async fn main() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(&home.path().join("belljar.db")).await.unwrap();

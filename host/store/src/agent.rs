@@ -1,4 +1,4 @@
-//! Agents that a tenant has made or changed through the API. The store keeps the text.
+//! The texts of agents that a tenant has created or changed through the API.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -8,28 +8,29 @@ use crate::limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 use crate::open::Store;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
-/// Most bytes of one agent's text.
+/// The most bytes of one agent's text.
 pub const MAX_AGENT_BYTES: usize = 256 << 10;
 
-/// An agent as stored.
+/// A stored agent.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredAgent {
     /// The agent's name within the tenant.
     pub slug: String,
-    /// The agent's definition. Foreign text.
+    /// The agent's definition, a stranger's text.
     pub text: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the agent was created, in milliseconds since 1970.
     pub created: i64,
-    /// The time of the last change, in milliseconds since 1970. Unique among the versions of an agent.
+    /// When the agent was last changed, in milliseconds since 1970. Different for each version of an agent,
+    /// so that it names the version.
     pub updated: i64,
 }
 
 impl Store {
-    /// Stores an agent: a new agent without `expected_updated`, otherwise the next version of the agent with
+    /// Stores an agent: a new one if `expected_updated` is `None`, otherwise the next version of the one with
     /// this [`StoredAgent::updated`]. Returns the new `updated`, usually `now`.
     ///
-    /// If the stored version is another one or missing, the error is [`StoreError::Conflict`]. A tenant has
-    /// at most [`MAX_AGENTS`] agents, together at most [`MAX_AGENTS_BYTES`]; one has at most
+    /// If the stored version is another one or missing, the error is [`StoreError::Conflict`]. A tenant may
+    /// have at most [`MAX_AGENTS`] agents with at most [`MAX_AGENTS_BYTES`] together; one agent has at most
     /// [`MAX_AGENT_BYTES`].
     pub async fn save_agent(
         &self,
@@ -88,7 +89,7 @@ impl Store {
         row.map(|row| self.stored_agent(&row)).transpose()
     }
 
-    /// Returns all agents of this tenant, by slug.
+    /// All agents of this tenant, sorted by slug.
     pub async fn list_agents(&self) -> Result<Vec<StoredAgent>, StoreError> {
         let select = "SELECT slug, text, created, updated FROM agents \
             WHERE tenant = $1 ORDER BY slug";
@@ -96,7 +97,7 @@ impl Store {
         rows.iter().map(|row| self.stored_agent(row)).collect()
     }
 
-    /// The slugs of all agents of this tenant, in order, for reading agents one at a time.
+    /// The slugs of all agents of this tenant, sorted, for callers that read one agent at a time.
     pub async fn agent_slugs(&self) -> Result<Vec<String>, StoreError> {
         let select = "SELECT slug FROM agents WHERE tenant = $1 ORDER BY slug";
         sqlx::query_scalar(select)
@@ -106,7 +107,7 @@ impl Store {
             .map_err(|error| self.database_error("list the agents", &error))
     }
 
-    /// Deletes an agent. `false` = missing.
+    /// Deletes an agent; returns false if there is none.
     pub async fn delete_agent(&self, slug: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM agents WHERE tenant = $1 AND slug = $2";
         let args = [(&*self.tenant).into(), slug.into()];

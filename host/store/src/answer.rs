@@ -1,4 +1,4 @@
-//! People's answers to questions for permission.
+//! People's answers to agents' questions for permission.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -9,14 +9,14 @@ use crate::open::{BadRow, Store};
 use crate::session::MAX_LISTED;
 use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 
-/// A question with its answer.
+/// A question for permission, with a person's answer.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct PermissionAnswer {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
-    /// The session.
+    /// The session's id.
     pub session: String,
-    /// The placeholder of the turn.
+    /// The id of the agent's message in whose turn the question was asked.
     pub message: String,
     /// The number of the question within the turn.
     pub question: i64,
@@ -24,15 +24,15 @@ pub struct PermissionAnswer {
     pub agent: String,
     /// The tool that the question was about.
     pub tool: String,
-    /// The arguments of the call. Foreign.
+    /// The arguments of the call, a stranger's text.
     pub arguments: Value,
-    /// The answer, in a word.
+    /// The answer as one word, for example `yes`.
     pub answer: String,
-    /// The person or key that answered.
+    /// The name of the person or key that answered, as in the audit log.
     pub actor: String,
-    /// The time of the question, in milliseconds since 1970.
+    /// When the question was asked, in milliseconds since 1970.
     pub asked: i64,
-    /// The time of the answer, in milliseconds since 1970.
+    /// When it was answered, in milliseconds since 1970.
     pub answered: i64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn add_answer(
 }
 
 impl Store {
-    /// The latest answers of a session, at most [`MAX_LISTED`], sorted from old to new.
+    /// The latest answers of a session, at most [`MAX_LISTED`], oldest first.
     pub async fn latest_answers(&self, session: &str) -> Result<Vec<PermissionAnswer>, StoreError> {
         let select = "SELECT a.id, a.session_id, a.message_id, a.question, a.agent, a.tool, \
             a.arguments, a.answer, a.actor, a.asked, a.answered \
@@ -82,6 +82,7 @@ impl Store {
     }
 }
 
+/// Reads the columns of a row, in the order of the `SELECT`.
 fn answer_from_row(row: &SqliteRow) -> Result<PermissionAnswer, BadRow> {
     Ok(PermissionAnswer {
         id: row.try_get(0)?,

@@ -1,4 +1,4 @@
-//! Files that messages carry.
+//! Files that belong to messages: given by a person, or attached by a tool call.
 
 use belljar_policy::ShownText;
 use sqlx::Row as _;
@@ -9,23 +9,23 @@ use crate::open::Store;
 use crate::session::MAX_LISTED;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
-/// Most bytes of one file.
+/// The most bytes of one file.
 pub const MAX_ATTACHMENT_BYTES: usize = 32 << 20;
 
 /// A file to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAttachment {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
-    /// The call that attached the file; `None` = a person did.
+    /// The call that attached the file; `None` = a person attached it.
     pub call_id: Option<String>,
-    /// The name. Foreign text.
+    /// The file's name, a stranger's text.
     pub name: String,
-    /// The media type, as stated. Foreign text.
+    /// The media type as its sender stated it, a stranger's text.
     pub media_type: String,
     /// The content, at most [`MAX_ATTACHMENT_BYTES`].
     pub data: Vec<u8>,
-    /// The time of attaching, in milliseconds since 1970.
+    /// When the file was attached, in milliseconds since 1970.
     pub created: i64,
 }
 
@@ -34,17 +34,17 @@ pub struct NewAttachment {
 pub struct StoredAttachment {
     /// The id.
     pub id: String,
-    /// The message with the file.
+    /// The id of the message with the file.
     pub message: String,
-    /// The call that attached the file; `None` = a person did.
+    /// The call that attached the file; `None` = a person attached it.
     pub call_id: Option<String>,
-    /// The name. Foreign text.
+    /// The file's name, a stranger's text.
     pub name: String,
-    /// The media type, as stated. Foreign text.
+    /// The media type as its sender stated it, a stranger's text.
     pub media_type: String,
-    /// The bytes.
+    /// The size of the content in bytes.
     pub size: i64,
-    /// The time of attaching, in milliseconds since 1970.
+    /// When the file was attached, in milliseconds since 1970.
     pub created: i64,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn add_attachment(
 }
 
 impl Store {
-    /// The latest files of a session, without their bytes, at most [`MAX_LISTED`]; the oldest first.
+    /// The latest files of a session without their contents, at most [`MAX_LISTED`], oldest first.
     pub async fn latest_attachments(
         &self,
         session: &str,
@@ -98,7 +98,7 @@ impl Store {
             .collect()
     }
 
-    /// A file with its bytes. [`StoreError::NotFound`] if the session of this tenant has no file with this
+    /// A file with its content. [`StoreError::NotFound`] if no session of this tenant has a file with this
     /// id.
     pub async fn read_attachment(
         &self,
@@ -118,8 +118,8 @@ impl Store {
         Ok((attachment_from_row(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
     }
 
-    /// The bytes of a person's file of this name in the session; of several, the oldest. Files attached by
-    /// calls do not count.
+    /// The content of a file with this name that a person attached to the session; the oldest if there are
+    /// several. Files attached by calls do not count.
     pub async fn brought_file(
         &self,
         session: &str,

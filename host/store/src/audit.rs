@@ -1,5 +1,5 @@
-//! The audit log: one line for each act, with the person or key that acted. The database refuses to change a
-//! line, and to delete a line before its time.
+//! The audit log: one line for each act, with the person or key that acted. The database itself refuses to
+//! change a line, and to delete a line before its time.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -11,23 +11,24 @@ use crate::page::{ListPage, and_one, has_more_rows};
 use crate::registry::Registry;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes, json_text};
 
-/// Most bytes of one line's detail: the request and the decision, not the outcome.
+/// The most bytes of a line's details: the request and the decision, not the outcome.
 pub const MAX_DETAIL_BYTES: usize = 256 << 10;
 
-/// One line. The tenant is not in the line: a store writes and reads its own tenant's lines.
+/// A line of the audit log. It does not contain the tenant, because a store reads and writes only its own
+/// tenant's lines.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct AuditEntry {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
     /// The time of the act, in milliseconds since 1970.
     pub at: i64,
-    /// The actor: a key, the person at the command line, or an agent.
+    /// Who acted: a key, the person at the command line, or an agent.
     pub actor: String,
-    /// The action, in a word.
+    /// The action as one word.
     pub action: String,
-    /// The object of the action.
+    /// The object of the action, for example a session's id.
     pub object: String,
-    /// Details; the caller's own form, at most [`MAX_DETAIL_BYTES`].
+    /// Details in the caller's own form, at most [`MAX_DETAIL_BYTES`].
     pub detail: Value,
 }
 
@@ -53,12 +54,12 @@ pub(crate) fn add_entry(tenant: &str, entry: AuditEntry) -> Result<SqlStatement,
     )
 }
 
-/// Lines deleted in one transaction: few, so that other writers do not wait long.
+/// The most lines deleted in one transaction: few, so that other writers do not wait long.
 const MAX_PRUNED: i64 = 5_000;
 
 impl Registry {
-    /// Deletes the lines of all tenants before this time, in milliseconds since 1970. From then on the file
-    /// refuses to delete later lines. Returns the number of deleted lines.
+    /// Deletes all tenants' lines older than `before`, in milliseconds since 1970. From then on the database
+    /// file refuses to delete later lines. Returns the number of deleted lines.
     pub async fn prune_audit(&self, before: i64) -> Result<u64, StoreError> {
         const WHAT: &str = "prune the audit log";
         let raise = "UPDATE audit_kept SET since = $1 WHERE since < $1";
@@ -77,9 +78,9 @@ impl Registry {
 }
 
 impl Store {
-    /// A page of the tenant's audit log, the newest line first: lines before an id, at most `limit` and
-    /// [`crate::MAX_LISTED`], up to the line that reaches `most_bytes`. The page is empty only if no lines
-    /// are left. Lines outlive a tenant; a later tenant with the same name does not see older lines.
+    /// A page of the tenant's audit log, newest line first: the lines before an id, at most `limit` and
+    /// [`crate::MAX_LISTED`], ending with the line that reaches `most_bytes`. It is empty only if no lines
+    /// are left. Lines outlive a tenant; a later tenant of the same name does not see them.
     pub async fn read_audit(
         &self,
         before: Option<&str>,
@@ -89,7 +90,7 @@ impl Store {
         self.audit_of(None, None, before, limit, most_bytes).await
     }
 
-    /// As [`Store::read_audit`], for one actor or one action.
+    /// Like [`Store::read_audit`], with only the lines of one actor or one action.
     pub async fn audit_of(
         &self,
         actor: Option<&str>,
@@ -98,7 +99,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<AuditEntry>, StoreError> {
-        // The sizes first: a line that does not fit is not even read.
+        // Sizes are read first, so that a line that does not fit is not read at all.
         let select = "WITH sized AS (SELECT a.id, octet_length(a.detail) AS bytes FROM audit a \
             WHERE a.tenant = $1 \
             AND a.at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \

@@ -1,4 +1,4 @@
-//! Summaries of the older part of a session. The summarised messages stay.
+//! Summaries of the older part of a session. The summarized messages stay stored.
 
 use sqlx::Row as _;
 
@@ -11,14 +11,14 @@ use crate::statement::{NoRowMeaning, SqlStatement};
 pub struct Compaction {
     /// The position of the last summarised message.
     pub upto_sort_order: i64,
-    /// The summary in place of the messages.
+    /// The text that replaces the messages in requests to a model.
     pub text: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the summary was made, in milliseconds since 1970.
     pub created: i64,
 }
 
 impl Store {
-    /// Saves a summary, and replaces an earlier one up to the same place.
+    /// Stores a summary, and replaces an earlier one up to the same position.
     pub async fn save_compaction(
         &self,
         session: &str,
@@ -39,7 +39,7 @@ impl Store {
         self.commit_one(save).await
     }
 
-    /// The latest summary; `None` for another tenant's session too.
+    /// The latest summary of a session; `None` if there is none, or if the session is another tenant's.
     pub async fn latest_compaction(&self, session: &str) -> Result<Option<Compaction>, StoreError> {
         let select = "SELECT c.upto_sort_order, c.text, c.created FROM compactions c \
             JOIN sessions s ON s.id = c.session_id \

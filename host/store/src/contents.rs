@@ -1,4 +1,4 @@
-//! The numbers of rows that belong to a session and are deleted with the session.
+//! Counts the rows that belong to a session and would be deleted with it.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -6,23 +6,23 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::StoreError;
 use crate::open::Store;
 
-/// The things that belong to a session.
+/// The number of rows that belong to a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SessionContents {
-    /// Messages, of both sides.
+    /// The messages of the person and of the agent.
     pub messages: i64,
-    /// Subagents.
+    /// The runs of subagents.
     pub subagents: i64,
-    /// Receipts of calls.
+    /// The receipts of tool calls.
     pub receipts: i64,
-    /// Files that tools handed over.
+    /// The attached files.
     pub attachments: i64,
-    /// The bytes of the attachments.
+    /// The bytes of the attached files.
     pub attachment_bytes: i64,
 }
 
 impl Store {
-    /// The contents of a session of this tenant; empty for another tenant's.
+    /// Counts the contents of a session of this tenant; all numbers are 0 for another tenant's session.
     pub async fn read_contents(&self, session: &str) -> Result<SessionContents, StoreError> {
         let select = "SELECT (SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id), \
             (SELECT COUNT(*) FROM subagent_sessions c WHERE c.session_id = s.id), \

@@ -1,4 +1,4 @@
-//! The errors of the store, with remedies.
+//! The errors of the store, whose texts name a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use crate::schema::SCHEMA_VERSION;
 use belljar_policy::ShownPath as _;
 
-/// The error of a read or a write.
+/// The reason why a read or a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file or its directory cannot be used.
     #[error("failed to {what} `{}`: {source}", path.to_shown())]
     Io {
-        /// The operation.
+        /// The operation that failed, for example `open`.
         what: &'static str,
         /// The path.
         path: PathBuf,
@@ -77,35 +77,35 @@ pub enum StoreError {
     /// No object has this id.
     #[error("there is no {what} `{id}`")]
     NotFound {
-        /// The kind of thing that was looked for.
+        /// The kind of the object, for example `session`.
         what: &'static str,
         /// The id, escaped.
         id: String,
     },
-    /// Several fit.
+    /// Several objects have an id that begins with the prefix.
     #[error("several {what} begin with `{prefix}`: {ids}")]
     Ambiguous {
         /// The kind of object, in the plural.
         what: &'static str,
         /// The prefix, escaped.
         prefix: String,
-        /// The first few of these ids.
+        /// The first few of their ids.
         ids: String,
     },
-    /// The message is not in flight any more, because another writer has finished the message.
+    /// The message is not in flight any more: another writer has finished it.
     #[error("message `{id}` is already finished")]
     Finished {
-        /// The message.
+        /// The id of the message.
         id: String,
     },
-    /// A content exceeds its bound.
+    /// A content is larger than its limit.
     #[error("{what} has {bytes} bytes; the limit is {limit}")]
     TooLarge {
-        /// The content.
+        /// The content, for example `a message`.
         what: &'static str,
         /// The size in bytes.
         bytes: usize,
-        /// The bound.
+        /// The limit in bytes.
         limit: usize,
     },
     /// A content has an invalid form.
@@ -125,25 +125,25 @@ pub enum StoreError {
     /// Another writer has changed the row meanwhile.
     #[error("{what} `{id}` is not what it was when it was read; read it again")]
     Conflict {
-        /// The message that was to be changed.
+        /// The kind of the row that was to be changed, for example `agent`.
         what: &'static str,
         /// The id, escaped.
         id: String,
     },
-    /// The tenant has its maximum of such objects.
+    /// The tenant already has the most objects of this kind that it may have.
     #[error("there are {limit} {what} already, which is the limit; delete some first")]
     TooMany {
-        /// The bounded object.
+        /// The kind of object, in the plural.
         what: &'static str,
-        /// The bound.
+        /// The limit on their number.
         limit: i64,
     },
-    /// A block of events does not follow the last stored event.
+    /// A block of events does not begin right after the last stored event.
     #[error("events from {first} of session `{session}` do not follow the last stored one")]
     OutOfOrder {
-        /// The session, escaped.
+        /// The id of the session, escaped.
         session: String,
-        /// The first id of the block.
+        /// The number of the first event in the block.
         first: i64,
     },
     /// The queue of waiting writes is full; no part of this write was queued.
@@ -152,7 +152,7 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// The store was closed, or the writer broke down: the write may or may not be stored.
+    /// The store was closed, or the writer failed: the write may or may not be stored.
     #[error("`{}` was closed before this was written", path.to_shown())]
     Closed {
         /// The file.
@@ -160,14 +160,14 @@ pub enum StoreError {
     },
 }
 
-/// SQLite's primary result codes with a special meaning here.
+/// The result code of SQLite for a file that another process keeps busy.
 const SQLITE_BUSY: i32 = 5;
 const SQLITE_LOCKED: i32 = 6;
 const SQLITE_CORRUPT: i32 = 11;
 const SQLITE_NOTADB: i32 = 26;
 
 impl StoreError {
-    /// The database's message while `what` was tried.
+    /// The error for an operation `what` that the database refused.
     pub(crate) fn from_database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let path = path.to_owned();
         match primary_code(error) {
@@ -179,7 +179,7 @@ impl StoreError {
     }
 }
 
-/// The primary result code; SQLite adds details in the higher bits.
+/// The primary result code of SQLite, which is in the lower bits.
 fn primary_code(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)

@@ -1,4 +1,4 @@
-//! Events of a session: kept in blocks, read one by one after any id.
+//! The events of sessions: stored in blocks, and read one by one from any position.
 
 use belljar_policy::ShownText;
 use serde::de::IgnoredAny;
@@ -9,38 +9,39 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
-/// Most bytes of one block: a few of the largest events.
+/// The most bytes of one block: a few of the largest events.
 pub const MAX_BLOCK_BYTES: usize = 16 << 20;
 
-/// Most events of one page.
+/// The most events on one page.
 pub const MAX_EVENTS: u32 = 10_000;
 
-/// Bytes after which a page gets no more blocks, because many watchers may each hold a page.
+/// The bytes after which a page gets no more blocks, because many watchers may each hold a page in memory.
 const MAX_PAGE_BYTES: usize = 256 << 10;
 
-/// Blocks read at once: few, so that little is read in vain.
+/// The number of blocks read at once: few, so that little is read and not used.
 const BLOCKS: i64 = 4;
 
-/// The separator of the events in a block. Unambiguous, because stored JSON has no line breaks.
+/// The separator of events within a block. It cannot occur in an event, because stored JSON has no line
+/// breaks.
 const BETWEEN: &str = ",\n";
 
-/// Events that are stored together.
+/// Events that are stored as one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventBlock {
-    /// The id of the first; the others follow without gaps. The first of a session is 1, and each
-    /// block begins right after the one before: another is [`StoreError::OutOfOrder`].
+    /// The number of the first event; the others follow without gaps. The first event of a session has the
+    /// number 1, and each block must begin right after the previous one; otherwise the error is
+    /// [`StoreError::OutOfOrder`].
     pub first_seq: i64,
-    /// Each event as JSON, without line breaks. At least one; together at most
-    /// [`MAX_BLOCK_BYTES`].
+    /// The events, each as JSON without line breaks: at least one, and together at most [`MAX_BLOCK_BYTES`].
     pub events: Vec<String>,
 }
 
 /// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// The id in the session.
+    /// The number of the event in its session.
     pub seq: i64,
-    /// The id of the placeholder of the event's turn.
+    /// The id of the agent's message to whose turn the event belongs.
     pub message: String,
     /// The event as JSON, byte for byte as stored.
     pub body: String,
@@ -77,7 +78,7 @@ pub(crate) fn add_block(
     )
 }
 
-/// The events as one JSON array.
+/// The events as a JSON array.
 fn block_body(events: &[String]) -> Result<String, StoreError> {
     let bytes = events.iter().map(|event| event.len() + BETWEEN.len()).sum();
     check_bytes("a block of events", bytes, MAX_BLOCK_BYTES)?;
@@ -101,7 +102,7 @@ fn invalid_events(why: &str) -> StoreError {
 }
 
 impl Store {
-    /// The id of the last event of a session; 0 = no event.
+    /// The number of a session's last event; 0 if it has none.
     pub async fn last_event(&self, session: &str) -> Result<i64, StoreError> {
         let select = "SELECT COALESCE(MAX(b.last_seq), 0) FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id WHERE s.tenant = $1 AND s.id = $2";
@@ -115,8 +116,9 @@ impl Store {
         row.try_get(0).map_err(failed)
     }
 
-    /// The events of a session after an id, in order: at most `limit` and [`MAX_EVENTS`], and fewer if large.
-    /// The page is empty only if no events are left; the next page begins after the last id of this page.
+    /// The events of a session after a number, in order: at most `limit` and [`MAX_EVENTS`], and fewer if
+    /// they are large. The page is empty only if no events are left; the next page begins after the last
+    /// number of this one.
     pub async fn events_after(
         &self,
         session: &str,
@@ -153,6 +155,7 @@ impl Store {
         rows.iter().map(|row| block_from_row(row).map_err(bad)).collect()
     }
 
+    /// Splits a block into its events, and checks that there are as many as its numbers state.
     fn events_of(
         &self,
         session: &str,

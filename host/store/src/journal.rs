@@ -1,5 +1,5 @@
-//! The journal of turns in flight: the steps so far, for resuming a turn whose process has died. Deleted with
-//! the end of the turn; a run's answers and results stay, for replay.
+//! The journal of running turns: their steps so far, from which a turn is resumed after its process has died.
+//! It is deleted with the end of the turn; a run's answers and results stay, for replay.
 
 use belljar_policy::ShownText;
 use serde_json::Value;
@@ -11,14 +11,14 @@ use crate::open::{BadRow, Store};
 use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 use crate::words::{JournalKind, SessionKind};
 
-/// One step of a turn, as stored.
+/// One entry in the journal of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalEntry {
-    /// The address of the agent within the turn.
+    /// The path of the agent within the turn.
     pub agent: String,
-    /// The step.
+    /// The number of the agent's step.
     pub step: i64,
-    /// The place within the step.
+    /// The position within the step.
     pub position: i64,
     /// The kind.
     pub kind: JournalKind,
@@ -26,7 +26,7 @@ pub struct JournalEntry {
     pub body: Value,
 }
 
-/// Appends to the message's entries.
+/// The statement that appends an entry to the journal of a message.
 pub(crate) fn add_entry(
     tenant: &str,
     session: &str,
@@ -57,9 +57,9 @@ pub(crate) fn add_entry(
     )
 }
 
-/// Deletes the journal of an ended turn. A conversation has answers and results in its messages too; a run's
-/// subagents have theirs only in the journal, so these entries stay. The ending of a subagent has a separate
-/// row.
+/// The statement that deletes the journal of an ended turn. A conversation's messages contain the answers and
+/// results too; those of a run's subagents are only in the journal, so these entries stay. The ending of a
+/// subagent is stored in a row of its own.
 pub(crate) fn delete_journal(
     tenant: &str,
     session: &str,
@@ -79,7 +79,7 @@ pub(crate) fn delete_journal(
 }
 
 impl Store {
-    /// The steps of a turn in flight or of a run, in the order of writing. Empty for a finished turn of a
+    /// The journal of a turn in flight or of a run, in the order of writing. Empty for a finished turn of a
     /// conversation, and for another tenant's turn.
     pub async fn journal_of(
         &self,

@@ -1,7 +1,7 @@
-//! Bounds that statements hold themselves.
+//! Limits that are part of SQL statements.
 
-/// Most agents of one tenant.
+/// The most agents of one tenant.
 pub const MAX_AGENTS: i64 = 1_000;
 
-/// Most bytes of all agents of a tenant, because all are in memory while the tenant is served.
+/// The most bytes of all agents of a tenant, because all of them are in memory while the tenant is served.
 pub const MAX_AGENTS_BYTES: i64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Logins: the secrets of browsers. A login is valid as long as the key or link with which it was made.
+//! Browsers' logins. A login is valid as long as the key or link with which it was made.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -12,42 +12,43 @@ use crate::words::KeyScope;
 /// A login to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLogin {
-    /// The id for look-up; not secret.
+    /// The id for looking up the login; not secret.
     pub id: String,
-    /// The key of the login; `None` = the operator's own link, as an admin of [`TENANT`].
+    /// The id of the key with which the login was made; `None` = the operator's own link, which makes an
+    /// admin of [`TENANT`].
     pub key: Option<String>,
-    /// The digest of the secret; the secret itself is not stored.
+    /// The digest of the login's secret; the secret itself is not stored.
     pub secret_hash: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the login was made, in milliseconds since 1970.
     pub created: i64,
-    /// The time of expiry, in milliseconds since 1970.
+    /// When the login expires, in milliseconds since 1970.
     pub expires: i64,
 }
 
-/// A stored login, with all facts that decide its validity.
+/// A stored login, with everything that decides whether it is valid.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredLogin {
-    /// The id for look-up; not secret.
+    /// The id for looking up the login; not secret.
     pub id: String,
-    /// The tenant.
+    /// The name of the login's tenant.
     pub tenant: String,
-    /// [`crate::Tenant::id`] of its tenant.
+    /// The [`crate::Tenant::id`] of that tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// True if the tenant is disabled: the login is invalid then.
+    /// True if the tenant is disabled, which makes the login invalid.
     pub tenant_disabled: bool,
-    /// The key of the login; `None` = the operator's own link.
+    /// The id of the key with which the login was made; `None` = the operator's own link.
     pub key: Option<String>,
     /// The scope of that key.
     pub scope: KeyScope,
-    /// The time at which the key was revoked: the login is invalid from then on.
+    /// When that key was revoked, which makes the login invalid; in milliseconds since 1970.
     pub revoked: Option<i64>,
-    /// The digest of its secret. To be compared in constant time.
+    /// The digest of the login's secret, to be compared in constant time.
     #[serde(skip)]
     pub secret_hash: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the login was made, in milliseconds since 1970.
     pub created: i64,
-    /// The time of expiry, in milliseconds since 1970.
+    /// When the login expires, in milliseconds since 1970.
     pub expires: i64,
 }
 
@@ -59,8 +60,8 @@ impl StoredLogin {
 }
 
 impl Registry {
-    /// Stores a login; of the key's logins, the newest `most` stay. Ended logins are deleted. `false` = the
-    /// key is missing or revoked.
+    /// Stores a login, and keeps only the newest `most` logins of its key. Expired logins are deleted.
+    /// Returns false if the key is missing or revoked.
     pub async fn create_login(&self, login: &NewLogin, most: u32) -> Result<bool, StoreError> {
         const WHAT: &str = "store a login";
         let of_key = "INSERT INTO logins (id, tenant, of_key, secret_hash, created, expires) \
@@ -83,7 +84,8 @@ impl Registry {
             login.expires.into(),
         ];
         let key = login.key.as_deref().unwrap_or_default();
-        // One less: the new login is inserted last, so that the count of changed rows shows the insert.
+        // One less than `most`, because the new login is inserted last, so that the count of changed rows
+        // shows whether it was inserted.
         let room = i64::from(most.saturating_sub(1));
         let all = || -> Result<_, StoreError> {
             Ok(vec![
@@ -95,7 +97,7 @@ impl Registry {
         Ok(self.store.writer.enqueue_group(None, all()).changed_rows().await? > 0)
     }
 
-    /// A login by id: the caller compares the digest, and checks [`StoredLogin::is_open`].
+    /// Finds a login by its id. The caller must compare the digest and check [`StoredLogin::is_open`].
     pub async fn find_login(&self, id: &str) -> Result<Option<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
@@ -107,7 +109,7 @@ impl Registry {
         row.map(|row| self.stored_login(&row)).transpose()
     }
 
-    /// The logins that have not expired by `now`, by tenant and time, including those of revoked keys.
+    /// The logins that have not expired at `now`, sorted by tenant and time, including those of revoked keys.
     pub async fn list_logins(&self, now: i64) -> Result<Vec<StoredLogin>, StoreError> {
         let select = "SELECT l.id, l.tenant, t.id, t.disabled, l.of_key, \
             COALESCE(k.scope, 'admin'), k.revoked, l.secret_hash, l.created, l.expires \
@@ -120,7 +122,7 @@ impl Registry {
         rows.iter().map(|row| self.stored_login(row)).collect()
     }
 
-    /// Ends a login. `false` = missing.
+    /// Ends a login; returns false if there is none.
     pub async fn end_login(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM logins WHERE id = $1";
         Ok(self.run_change("end a login", NoRowMeaning::Fine, delete, [id.into()]).await? > 0)

@@ -1,4 +1,4 @@
-//! Messages: appended, finished, and read in order.
+//! The messages of sessions: appending, finishing and reading them.
 
 use belljar_policy::ShownText;
 use serde_json::Value;
@@ -14,21 +14,21 @@ use crate::{journal, session};
 /// A message to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewMessage {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
-    /// The sender.
+    /// Who wrote the message: a person or the agent.
     pub role: Role,
-    /// [`MessageStatus::InFlight`] for a placeholder.
+    /// The status; [`MessageStatus::InFlight`] for a placeholder, which is finished later.
     pub status: MessageStatus,
     /// The content, in the caller's form.
     pub content: Value,
     /// The metadata, in the caller's form.
     pub metadata: Value,
-    /// The time of the message, in milliseconds since 1970.
+    /// When the message was written, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// The content of a placeholder that ends.
+/// The result that replaces a placeholder when its turn ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageEnding {
     /// The status at the end.
@@ -37,18 +37,18 @@ pub struct MessageEnding {
     pub content: Value,
     /// The metadata.
     pub metadata: Value,
-    /// The time of the change, in milliseconds since 1970.
+    /// When the turn ended, in milliseconds since 1970.
     pub updated: i64,
 }
 
-/// A message as stored.
+/// A stored message.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct StoredMessage {
     /// The id.
     pub id: String,
-    /// The place in the session, from 1.
+    /// The position in the session, from 1.
     pub sort_order: i64,
-    /// The sender.
+    /// Who wrote the message: a person or the agent.
     pub role: Role,
     /// The status.
     pub status: MessageStatus,
@@ -56,13 +56,13 @@ pub struct StoredMessage {
     pub content: Value,
     /// The metadata.
     pub metadata: Value,
-    /// The time of appending, in milliseconds since 1970.
+    /// When the message was appended, in milliseconds since 1970.
     pub created: i64,
-    /// The time of the last change, in milliseconds since 1970.
+    /// When the message was last changed, in milliseconds since 1970.
     pub updated: i64,
 }
 
-/// New messages at the end of a session.
+/// The statements that append messages to a session.
 pub(crate) fn append_messages(
     tenant: &str,
     session: &str,
@@ -96,7 +96,7 @@ pub(crate) fn append_messages(
     Ok(())
 }
 
-/// Replaces a placeholder by its outcome, and deletes the journal.
+/// The statements that replace a placeholder by its result, and delete its journal.
 pub(crate) fn finish_message(
     tenant: &str,
     session: &str,
@@ -126,7 +126,7 @@ pub(crate) fn finish_message(
     Ok(())
 }
 
-/// New metadata of a message.
+/// The statement that replaces the metadata of a message.
 pub(crate) fn replace_metadata(
     tenant: &str,
     session: &str,
@@ -151,8 +151,8 @@ pub(crate) fn replace_metadata(
     )
 }
 
-/// Marks placeholders as interrupted, and their subagents as cancelled. The last statement counts the
-/// placeholders.
+/// The statements that mark placeholders as interrupted, and their subagents as cancelled. The last
+/// statement's count is the number of placeholders.
 fn interrupt_messages(
     tenant: &str,
     session: &str,
@@ -194,26 +194,28 @@ fn interrupt_messages(
 }
 
 impl Store {
-    /// The messages of a session, the oldest first.
+    /// All messages of a session, oldest first.
     pub async fn list_messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = "SELECT m.id, m.sort_order, m.role, m.status, m.content, m.metadata, \
             m.created, m.updated FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 ORDER BY m.sort_order";
         let rows = self.select_rows("read the messages", select, [session.into()]).await?;
         if rows.is_empty() {
-            // An error here distinguishes a missing session from an empty one.
+            // Without rows, this read reports a session that is missing rather than empty.
             self.read_session(session).await?;
         }
         rows.iter().map(|row| self.stored_message(row)).collect()
     }
 
-    /// Marks every placeholder of a session as interrupted, deletes the journals, and marks every waiting or
-    /// running subagent as cancelled. Returns the number of placeholders. The caller must know that no
-    /// process works on the session any more.
+    /// Marks every placeholder of a session as interrupted and every unfinished subagent as cancelled, and
+    /// deletes the journals. Returns the number of placeholders. The caller must be sure that no process
+    /// works on the session any more.
     pub async fn interrupt_in_flight(&self, session: &str, now: i64) -> Result<u64, StoreError> {
         self.commit(interrupt_messages(&self.tenant, session, now)).changed_rows().await
     }
 
+    /// Reads the columns of a row, in the order of the `SELECT`; an unknown word or invalid JSON is an error
+    /// that names the message.
     pub(crate) fn stored_message(&self, row: &SqliteRow) -> Result<StoredMessage, StoreError> {
         let column = |error: sqlx::Error| self.bad_row("a message".to_owned(), error);
         let id: String = row.try_get(0).map_err(column)?;

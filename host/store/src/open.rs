@@ -1,4 +1,4 @@
-//! Opens the file: permissions, checks, migration, connections.
+//! Opens the store's file: permissions, checks, migration, connections.
 
 use std::fs;
 use std::io;
@@ -20,24 +20,24 @@ use crate::schema;
 use crate::statement::{SqlArgument, SqlStatement, bind_arguments};
 use crate::writer::{CommitHandle, GroupOwner, WriterHandle};
 
-/// The tenant of the command line: the owner of the home.
+/// The name of the tenant of the command line, the owner of the home.
 pub const TENANT: &str = "local";
 
-/// How long a write waits for another process's: several times the longest commit on a slow
-/// disk.
+/// The time that a write waits for another process's write: several times the longest commit on a slow disk.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long opening pauses before it tries again: the others are done in some milliseconds.
+/// The pause before opening is attempted again. Other processes need only some milliseconds.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Pages of the log after which a commit moves the log into the file: 32 MiB, because turns write the same
-/// pages over and over, and SQLite's default of 1,000 pages would copy and sync far more often.
+/// The pages of the write-ahead log after which a commit moves the log into the file: 32 MiB, because turns
+/// write the same pages over and over, and SQLite's default of 1,000 pages would copy and sync far more
+/// often.
 const CHECKPOINT_PAGES: &str = "8000";
 
-/// Reading connections of one process. Each has a thread, and none waits for the writer.
+/// The connections for reading in one process. Each has a thread, and none waits for the writer.
 const MAX_CONNECTIONS: u32 = 4;
 
-/// The sessions of one tenant in one file. Clones share the connections and the writer.
+/// One tenant's sessions in a store's file. Clones share the connections and the writer.
 ///
 /// The writer is a task of the runtime in which the file was opened; nothing is written after that runtime
 /// has ended.
@@ -48,25 +48,26 @@ pub struct Store {
     pub(crate) writer: WriterHandle,
     pub(crate) path: Arc<Path>,
     pub(crate) tenant: Arc<str>,
-    /// The tenant's id, if rows of a later tenant with the same name must be excluded.
+    /// The id of the tenant, to exclude rows of a later tenant with the same name; `None` = only the name
+    /// counts.
     id: Option<Arc<str>>,
 }
 
-/// The fault of a malformed row: a column, its JSON, or an unknown word.
+/// The reason why a row cannot be read: a column, its JSON, or an unknown word.
 pub(crate) type BadRow = Box<dyn std::error::Error + Send + Sync>;
 
 impl Store {
-    /// Opens the file, usually `~/.belljar/sessions/belljar.db`; makes a missing file (readable by its owner
-    /// only, in a directory of the same kind), and migrates the schema. The store's tenant is [`TENANT`].
+    /// Opens a store's file, usually `~/.belljar/sessions/belljar.db`, as tenant [`TENANT`]. Creates a
+    /// missing file (readable by its owner only, in a directory of the same kind), and migrates the schema.
     ///
     /// A damaged, foreign or newer file is refused before anything is written; so is a file of another user,
-    /// or in a directory where others can replace the file.
+    /// or one in a directory where others can replace it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let started = Instant::now();
         loop {
             match Self::open_once(path).await {
-                // While another process changes to the write-ahead log too, SQLite does not wait, but reports
-                // at once that the file is in use.
+                // While another process switches the file to the write-ahead log, SQLite does not wait but
+                // reports at once that the file is busy.
                 Err(StoreError::Busy { .. }) if started.elapsed() < BUSY_TIMEOUT => {
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
@@ -83,8 +84,8 @@ impl Store {
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Normal)
             .busy_timeout(BUSY_TIMEOUT)
-            // Large changes use memory, not a temporary file: a file in the system's directory would hold
-            // people's messages.
+            // Large changes use memory instead of a temporary file, because a file in the system's directory
+            // would contain people's messages.
             .pragma("temp_store", "MEMORY")
             .disable_statement_logging();
         check_and_migrate(&options, path).await?;
@@ -93,7 +94,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
         let shared: Arc<Path> = path.into();
-        // The writer first: only the writer may change the journal's mode.
+        // The writer connects first, because only it may change the journal mode.
         let writer =
             WriterHandle::start_task(options.clone(), Arc::clone(&shared)).await.map_err(failed)?;
         let pool = SqlitePoolOptions::new()
@@ -111,14 +112,14 @@ impl Store {
         Self { tenant: tenant.into(), id: None, ..self.clone() }
     }
 
-    /// The store of the tenant with this name and [`Tenant::id`] in the same file. Once the tenant is
-    /// deleted, writes fail ([`StoreError::NotFound`]), even if a new tenant has the name.
+    /// The store of the tenant with this name and [`Tenant::id`], in the same file. After the tenant was
+    /// deleted, writes fail with [`StoreError::NotFound`], even if a new tenant has the same name.
     #[must_use]
     pub fn for_tenant_id(&self, tenant: &str, id: &str) -> Self {
         Self { tenant: tenant.into(), id: Some(id.into()), ..self.clone() }
     }
 
-    /// Hands a group of statements of this tenant to the writer.
+    /// Enqueues a group of this tenant's statements at the writer.
     pub(crate) fn commit(&self, statements: Result<Vec<SqlStatement>, StoreError>) -> CommitHandle {
         let owner = self
             .id
@@ -127,13 +128,13 @@ impl Store {
         self.writer.enqueue_group(owner, statements)
     }
 
-    /// Commits one statement, as [`Store::commit`] does.
+    /// Like [`Store::commit`], with one statement.
     pub(crate) fn commit_one(&self, statement: Result<SqlStatement, StoreError>) -> CommitHandle {
         self.commit(statement.map(|statement| vec![statement]))
     }
 
-    /// The rows of a `SELECT`. The first argument, `$1`, is this tenant; `args` follow. `what` is the subject
-    /// in an error.
+    /// The rows that a `SELECT` finds. The argument `$1` is this tenant's name; `args` follow. `what` names
+    /// the operation in an error.
     pub(crate) async fn select_rows<const N: usize>(
         &self,
         what: &'static str,
@@ -144,7 +145,7 @@ impl Store {
         query.fetch_all(&self.pool).await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// A consistent state of the file for several reads, without later writes.
+    /// Begins a transaction for several reads of the same state, which does not see later writes.
     pub(crate) async fn begin_read(
         &self,
         what: &'static str,
@@ -152,7 +153,7 @@ impl Store {
         self.pool.begin().await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// The rows that a `SELECT` finds in such a state, as [`Store::select_rows`].
+    /// Like [`Store::select_rows`], within such a transaction.
     pub(crate) async fn rows_in<const N: usize>(
         &self,
         state: &mut SqliteConnection,
@@ -164,7 +165,7 @@ impl Store {
         query.fetch_all(state).await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// The row that a `SELECT` finds, as [`Store::select_rows`].
+    /// Like [`Store::select_rows`], for at most one row.
     pub(crate) async fn select_row<const N: usize>(
         &self,
         what: &'static str,
@@ -175,30 +176,30 @@ impl Store {
         query.fetch_optional(&self.pool).await.map_err(|error| self.database_error(what, &error))
     }
 
-    /// The file.
+    /// The path of the store's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The tenant of the visible rows.
+    /// The name of the tenant whose rows are visible.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// The [`Tenant::id`](crate::Tenant::id) of the tenant, if given.
+    /// The [`Tenant::id`](crate::Tenant::id) of that tenant, if the store was opened with one.
     pub fn tenant_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Closes all connections of this process, clones' included, after committing earlier writes. Later
-    /// writes are [`StoreError::Closed`].
+    /// Commits earlier writes, and closes all connections of this process, including those of clones. Later
+    /// writes fail with [`StoreError::Closed`].
     pub async fn close(&self) {
         self.pool.close().await;
         // Last, so that the writer moves the log into the file.
         self.writer.close().await;
     }
 
-    /// The database's message while `what` was tried.
+    /// The error for an operation `what` that the database refused.
     pub(crate) fn database_error(&self, what: &'static str, error: &sqlx::Error) -> StoreError {
         StoreError::from_database(what, &self.path, error)
     }
@@ -209,7 +210,7 @@ impl Store {
     }
 }
 
-/// Checks the file through one connection, which changes the file only after all checks have passed.
+/// Opens one connection, and migrates the file after all checks have passed.
 async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Result<(), StoreError> {
     let failed = |error: sqlx::Error| StoreError::from_database("open the store", path, &error);
     let mut db: SqliteConnection = options.connect().await.map_err(failed)?;
@@ -219,10 +220,10 @@ async fn check_and_migrate(options: &SqliteConnectOptions, path: &Path) -> Resul
     closed.map_err(failed)
 }
 
-/// Makes an empty file if missing, and removes all access of others.
+/// Creates an empty file if it is missing, and removes other users' access to it.
 ///
-/// The file is never opened here, because closing any second handle would drop SQLite's locks, which belong
-/// to the process.
+/// The file is never opened here, because closing a second handle would drop SQLite's locks, which belong to
+/// the process.
 fn prepare_file(path: &Path) -> Result<(), StoreError> {
     let failed = |what| {
         let path = path.to_owned();
@@ -241,14 +242,15 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
             create_dir(path.parent().unwrap_or(Path::new("."))).map_err(failed("create"))?;
             owner::check_owner(path)?;
             create_file(path).map_err(failed("create"))?;
-            // Another process may have made the file meanwhile.
+            // Another process may have created the file meanwhile.
             owner::check_owner(path)
         }
         Err(error) => Err(failed("look at")(error)),
     }
 }
 
-/// Links an empty private file into place, unless another process was faster.
+/// Creates an empty private file under another name and links it to `path`, unless another process was
+/// faster.
 pub(crate) fn create_file(path: &Path) -> io::Result<()> {
     let temporary = temporary_path(path);
     let mut options = fs::OpenOptions::new();
@@ -264,7 +266,7 @@ pub(crate) fn create_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A name beside `path` that no other creation uses.
+/// A file name beside `path` that no other creation uses.
 fn temporary_path(path: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -300,7 +302,7 @@ fn keep_private(_path: &Path, _meta: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The time for the record of migrations alone; rows get their times from the callers.
+/// The present time, only for the record of migrations; rows get their times from the callers.
 fn now_millis() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -1,8 +1,8 @@
-//! Ownership of the store's file: files in a directory that others can write may be forged.
+//! Checks who owns the store's file, because files in a directory that others can write may be forged.
 //!
-//! SQLite opens its files by name, and closing a second handle on a file would drop this process's locks. So
-//! the directory is opened, and the files are inspected through the directory's handle. The result stays true
-//! as long as no other user can write to the directory.
+//! SQLite opens its files by name, and closing a second handle of a file would drop this process's locks. So
+//! the directory is opened, and the files are inspected through its handle. The result stays true as long as
+//! no other user can write to the directory.
 
 use std::path::Path;
 
@@ -11,20 +11,21 @@ use rustix::process::{Uid, geteuid};
 
 use crate::error::StoreError;
 
-/// Suffixes of the files that SQLite and belljar keep.
+/// The suffixes of the files that SQLite keeps beside the store's file, and the empty suffix for the file
+/// itself.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
-/// The reason why a path is not this user's own; `None` = the user's own.
+/// A function that returns why a file or directory is not this user's own; `None` if it is.
 type Judge = fn(&Stat, Uid) -> Option<String>;
 
-/// Refuses a file of another user, or in a directory where others can replace it. A missing file is accepted.
+/// Refuses a file of another user, or in a directory where others can replace it. A missing file passes.
 pub(crate) fn check_owner(path: &Path) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| StoreError::Io {
         what: "look at",
         path: path.to_owned(),
         source: error,
     };
-    // A link of the operator's own is followed: its target is checked.
+    // A symbolic link is followed, and its target is checked.
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => path.to_owned(),
@@ -47,7 +48,7 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), StoreError> {
         name.push(end);
         name
     });
-    // Locks of sessions are files in a separate directory.
+    // The locks of sessions are files in a directory of their own.
     let locks = Path::new(name).with_extension("locks").into_os_string();
     let judged = beside.into_iter().map(|name| (name, file_fault as Judge));
     for (name, judge) in judged.chain([(locks, locks_fault as Judge)]) {
@@ -64,8 +65,8 @@ pub(crate) fn check_owner(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The reason why this directory is not the user's alone. In the system's directories (for example a sticky
-/// `/tmp`) others cannot replace the user's files.
+/// The reason why this directory is not the user's alone. In directories of the system, for example a sticky
+/// `/tmp`, others cannot replace the user's files.
 fn directory_fault(about: &Stat, us: Uid) -> Option<String> {
     let owner = Uid::from_raw(about.st_uid);
     if owner != us && !owner.is_root() {
@@ -77,7 +78,7 @@ fn directory_fault(about: &Stat, us: Uid) -> Option<String> {
     (others && !sticky).then(|| "is a directory that others may write to".to_owned())
 }
 
-/// The reason why this is not a directory of ours for the locks of sessions.
+/// The reason why this is not the user's own directory for the locks of sessions.
 fn locks_fault(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::Directory {
         return Some("is not a directory".to_owned());
@@ -85,7 +86,7 @@ fn locks_fault(about: &Stat, us: Uid) -> Option<String> {
     directory_fault(about, us)
 }
 
-/// The reason why this file is not ours.
+/// The reason why this is not the user's own file.
 fn file_fault(about: &Stat, us: Uid) -> Option<String> {
     if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
         return Some("is not a regular file".to_owned());
@@ -100,7 +101,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// The owner of a file or directory.
+    /// The attributes of a file or directory with this kind, mode and owner.
     fn about(kind: FileType, mode: u32, owner: u32) -> Stat {
         let file = tempfile::tempfile().unwrap();
         let mut about = rustix::fs::fstat(&file).unwrap();
@@ -154,7 +155,7 @@ mod tests {
         assert!(refused.to_string().contains("chmod go-w"), "{refused}");
         mode(0o1777);
         assert!(check_owner(&file).is_ok());
-        // Something else in the place of what SQLite keeps beside it.
+        // A link in place of a file that SQLite keeps beside the store's file.
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("belljar.db-wal")).unwrap();
         let refused = check_owner(&file).unwrap_err();
         assert!(refused.to_string().contains("belljar.db-wal"), "{refused}");

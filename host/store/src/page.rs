@@ -1,5 +1,5 @@
-//! Lists in pages, each after the last seen row. A page also ends after a number of bytes, because strangers
-//! choose the size of rows.
+//! Lists in pages: each begins after the last row that the caller has seen. A page also ends after a number
+//! of bytes, because strangers choose the size of rows.
 
 use belljar_policy::ShownText;
 use sqlx::Row as _;
@@ -12,8 +12,8 @@ use crate::session::{MAX_LISTED, StoredSession};
 use crate::words::SessionKind;
 
 impl Store {
-    /// The sessions by latest addition, the newest first: after `before` in that order, or all; at most
-    /// `limit` and [`MAX_LISTED`]. After a missing session the page is empty.
+    /// A page of sessions by their last addition, newest first: those after the session `before` in this
+    /// order, or all; at most `limit` and [`MAX_LISTED`]. If `before` does not exist, the page is empty.
     pub async fn sessions_page(
         &self,
         before: Option<&str>,
@@ -30,7 +30,8 @@ impl Store {
         rows.iter().map(|row| self.session_from_row(row)).collect()
     }
 
-    /// A page of sessions that match a search. Reads all titles of the tenant.
+    /// Like [`Self::sessions_page`], with only the sessions that match a filter. Reads all titles of the
+    /// tenant.
     pub async fn sessions_found(
         &self,
         sought: &SessionFilter<'_>,
@@ -67,9 +68,9 @@ impl Store {
         }
     }
 
-    /// The latest messages of a session, the oldest first: positions below `before`, or all; at most `limit`
-    /// and [`MAX_LISTED`], up to the message that reaches `most_bytes`. The page is empty only if no messages
-    /// are left, or the session is not this tenant's.
+    /// The latest messages of a session, oldest first: those at positions below `before`, or all; at most
+    /// `limit` and [`MAX_LISTED`], ending with the message that reaches `most_bytes`. It is empty only if no
+    /// messages are left, or if the session is not this tenant's.
     pub async fn messages_page(
         &self,
         session: &str,
@@ -77,7 +78,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<StoredMessage>, StoreError> {
-        // The sizes first: a row that does not fit is not even read.
+        // Sizes are read first, so that a row that does not fit is not read at all.
         let select = "WITH sized AS (SELECT m.id, m.sort_order, \
             octet_length(m.content) + octet_length(m.metadata) AS bytes \
             FROM messages m JOIN sessions s ON s.id = m.session_id \
@@ -93,7 +94,7 @@ impl Store {
         let args = [
             session.into(),
             before.unwrap_or(i64::MAX).into(),
-            // One row beyond the limit shows whether there are more.
+            // One more row than requested shows whether further rows exist.
             limit.saturating_add(1).into(),
             most_bytes.max(1).into(),
             limit.into(),
@@ -106,30 +107,30 @@ impl Store {
     }
 }
 
-/// Returns whether there are rows past a page, by the last column: the number of rows, including the first
-/// past the page.
+/// Returns whether rows follow after a page. The last column of each row is the number of rows that were
+/// found, including the first one after the page.
 pub(crate) fn has_more_rows(rows: &[SqliteRow]) -> Result<bool, sqlx::Error> {
     let Some(row) = rows.first() else { return Ok(false) };
     let found: i64 = row.try_get(row.len().saturating_sub(1))?;
     Ok(usize::try_from(found).is_ok_and(|found| found > rows.len()))
 }
 
-/// The number of rows to select: the wanted number, at most [`MAX_LISTED`], and one more as a sign of further
-/// rows.
+/// The number of rows to select: as requested, at most [`MAX_LISTED`], and one more, which shows whether
+/// further rows exist.
 pub(crate) fn and_one(limit: u32) -> i64 {
     i64::from(limit.min(MAX_LISTED)).saturating_add(1)
 }
 
-/// The marks of the sessions that are looked for; `None` = any.
+/// A filter of sessions; `None` in a field = any value.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionFilter<'a> {
-    /// A part of the title; ASCII letters of either case.
+    /// A part of the title; upper and lower case of ASCII letters are equal.
     pub title: Option<&'a str>,
     /// The kind.
     pub kind: Option<SessionKind>,
 }
 
-/// The `LIKE` pattern for texts that contain `text`.
+/// The SQL `LIKE` pattern for texts that contain `text`.
 fn like_pattern(text: &str) -> String {
     let mut pattern = "%".to_owned();
     for letter in text.chars() {
@@ -142,11 +143,11 @@ fn like_pattern(text: &str) -> String {
     pattern
 }
 
-/// Some rows of a list.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListPage<T> {
     /// The rows in the list's order.
     pub rows: Vec<T>,
-    /// True if there are further rows.
+    /// True if further rows follow.
     pub more: bool,
 }

@@ -1,4 +1,4 @@
-//! Tenants and their keys: the rows that no tenant sees.
+//! Tenants and their keys: rows that belong to the operator and are not visible to a tenant.
 
 use belljar_policy::ShownText;
 use sqlx::Row as _;
@@ -9,17 +9,18 @@ use crate::open::{BadRow, Store, TENANT};
 use crate::statement::{NoRowMeaning, SqlArgument, SqlStatement};
 use crate::words::KeyScope;
 
-/// Most characters of a tenant's name.
+/// The most characters of a tenant's name.
 pub const MAX_TENANT_NAME: usize = 40;
 
-/// Random bytes of a tenant's id: 16, because then no id ever occurs twice.
+/// The random bytes of a tenant's id: 16, because then no id ever occurs twice.
 const ID_BYTES: usize = 16;
 
-/// Notes that keys are needed from this time on, unless noted before.
+/// Notes the time from which keys are needed, unless it was noted before.
 const NEED_KEYS: &str = "INSERT INTO decisions (name, decided) VALUES ('keys_needed', $1) \
     ON CONFLICT (name) DO NOTHING";
 
-/// Tenants and keys. The only way to another tenant's rows: the holder acts for the operator.
+/// The tenants and keys of a store's file. It is the only way to other tenants' rows, so its holder acts for
+/// the operator.
 #[derive(Debug, Clone)]
 pub struct Registry {
     pub(crate) store: Store,
@@ -30,72 +31,73 @@ pub struct Registry {
 pub struct Tenant {
     /// The name: `[a-z0-9-]`, 1 to [`MAX_TENANT_NAME`].
     pub name: String,
-    /// The permanent id: the name of the directory below the data root. Random and unique, even against a
-    /// deleted tenant of the same name. For tenants made by an older program, the name.
+    /// The permanent id, also the name of the tenant's directory. Random and unique, even among deleted
+    /// tenants of the same name. For tenants made by an older program, it is the name.
     pub id: String,
-    /// True if its keys are refused.
+    /// True if the tenant's keys are refused.
     pub disabled: bool,
-    /// The time of making, in milliseconds since 1970; 0 = made with the file.
+    /// When the tenant was made, in milliseconds since 1970; 0 = together with the file.
     pub created: i64,
 }
 
 /// A key to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// The id for look-up; not secret.
+    /// The id for looking up the key; not secret.
     pub id: String,
-    /// The tenant.
+    /// The name of the key's tenant.
     pub tenant: String,
-    /// The title for a person. Foreign text.
+    /// A title for people, a stranger's text.
     pub label: String,
-    /// The scopes.
+    /// The scope of the key.
     pub scope: KeyScope,
-    /// The digest of the secret; the secret itself is not stored.
+    /// The digest of the key's secret; the secret itself is not stored.
     pub secret_hash: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the key was made, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// A key as stored.
+/// A stored key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredKey {
-    /// The id for look-up; not secret.
+    /// The id for looking up the key; not secret.
     pub id: String,
-    /// The tenant.
+    /// The name of the key's tenant.
     pub tenant: String,
-    /// [`Tenant::id`] of its tenant.
+    /// The [`Tenant::id`] of that tenant.
     #[serde(skip)]
     pub tenant_id: String,
-    /// True if the tenant is disabled: the key is invalid then.
+    /// True if the tenant is disabled, which makes the key invalid.
     pub tenant_disabled: bool,
-    /// The title for a person. Foreign text.
+    /// A title for people, a stranger's text.
     pub label: String,
-    /// The scopes.
+    /// The scope of the key.
     pub scope: KeyScope,
-    /// The digest of its secret. To be compared in constant time.
+    /// The digest of the key's secret, to be compared in constant time.
     #[serde(skip)]
     pub secret_hash: String,
-    /// The time of making, in milliseconds since 1970.
+    /// When the key was made, in milliseconds since 1970.
     pub created: i64,
-    /// The time of the last use, in milliseconds since 1970.
+    /// When the key was last used, in milliseconds since 1970; `None` = never.
     pub last_used: Option<i64>,
-    /// The time of revocation: the key is invalid from then on.
+    /// When the key was revoked, which makes it invalid; in milliseconds since 1970.
     pub revoked: Option<i64>,
 }
 
 impl Store {
-    /// The tenants and keys of the file, independent of this store's tenant.
+    /// The tenants and keys in the store's file, whichever tenant this store is for.
     pub fn tenant_registry(&self) -> Registry {
         Registry { store: self.clone() }
     }
 }
 
 impl Registry {
-    /// Makes a tenant with a new id. A name in use is [`StoreError::Taken`], a malformed name
-    /// [`StoreError::Invalid`]. The tenant of the command line, [`TENANT`], always exists.
+    /// Makes a tenant with a new id. The error is [`StoreError::Taken`] for a name in use,
+    /// [`StoreError::Invalid`] for a malformed one. The tenant of the command line, [`TENANT`], always
+    /// exists.
     pub async fn create_tenant(&self, name: &str, now: i64) -> Result<Tenant, StoreError> {
         let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        // With `-` in front, every command would parse the name as an option.
+        // A name that begins with `-` would be parsed as an option by every command.
         let option = name.is_empty() || name.starts_with('-');
         if option || name.len() > MAX_TENANT_NAME || !name.bytes().all(letters) {
             let why = format!(
@@ -112,7 +114,7 @@ impl Registry {
         Ok(Tenant { name: name.to_owned(), id, disabled: false, created: now })
     }
 
-    /// Returns all tenants, by name.
+    /// All tenants, sorted by name.
     pub async fn list_tenants(&self) -> Result<Vec<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants ORDER BY name";
         let rows = sqlx::query(select).fetch_all(&self.store.pool).await;
@@ -128,15 +130,15 @@ impl Registry {
         row.map(|row| self.stored_tenant(&row)).transpose()
     }
 
-    /// Disables a tenant or enables it again.
+    /// Disables a tenant, or enables it again.
     pub async fn set_tenant_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
         let update = "UPDATE tenants SET disabled = $2 WHERE name = $1";
         let args = [name.into(), disabled.into()];
         self.run_change("disable a tenant", NoRowMeaning::NoTenant, update, args).await.map(drop)
     }
 
-    /// Deletes a tenant with all its rows, except for the audit log. `false` = missing. The tenant of the
-    /// command line cannot be deleted: [`StoreError::Invalid`].
+    /// Deletes a tenant with all its rows, except for the audit log. Returns false if there is none. The
+    /// tenant of the command line cannot be deleted: [`StoreError::Invalid`].
     pub async fn delete_tenant(&self, name: &str) -> Result<bool, StoreError> {
         const WHAT: &str = "delete a tenant";
         if name == TENANT {
@@ -153,8 +155,8 @@ impl Registry {
         Ok(self.store.writer.enqueue_group(None, both()).changed_rows().await? > 0)
     }
 
-    /// Stores a key. An id in use is [`StoreError::Taken`], a missing tenant [`StoreError::NotFound`]. From
-    /// then on callers need keys: see [`Registry::keys_needed`].
+    /// Stores a key. The error is [`StoreError::Taken`] for an id in use, [`StoreError::NotFound`] for a
+    /// missing tenant. From then on callers need keys: see [`Registry::keys_needed`].
     pub async fn create_key(&self, key: &NewKey) -> Result<(), StoreError> {
         let insert = "INSERT INTO api_keys (tenant, id, label, scope, secret_hash, created) \
             SELECT t.name, $2, $3, $4, $5, $6 FROM tenants t WHERE t.name = $1";
@@ -182,8 +184,9 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns whether callers need a key. The need starts with the first stored key, even if it was revoked
-    /// or deleted since, or with [`Registry::need_keys`], and ends with [`Registry::open_without_keys`].
+    /// Returns whether callers need a key. The need begins with the first stored key, even if that was
+    /// revoked or deleted since, or with [`Registry::need_keys`], and ends with
+    /// [`Registry::open_without_keys`].
     pub async fn keys_needed(&self) -> Result<bool, StoreError> {
         let select = "SELECT COUNT(*) FROM decisions WHERE name = 'keys_needed'";
         let failed = |error| self.store.database_error("look whether keys are needed", &error);
@@ -192,8 +195,8 @@ impl Registry {
         Ok(found > 0)
     }
 
-    /// Admits callers without a key until the next key is stored: the operator's decision. `false` = admitted
-    /// before, or a valid key exists, which must be revoked first.
+    /// Accepts callers without a key until the next key is stored, by the operator's decision. Returns false
+    /// if they were accepted already, or if a valid key exists, which must be revoked first.
     pub async fn open_without_keys(&self) -> Result<bool, StoreError> {
         let delete = "DELETE FROM decisions WHERE name = 'keys_needed' \
             AND NOT EXISTS (SELECT 1 FROM api_keys WHERE revoked IS NULL)";
@@ -201,7 +204,7 @@ impl Registry {
         Ok(self.run_change(what, NoRowMeaning::Fine, delete, []).await? > 0)
     }
 
-    /// The keys of a tenant, or of all tenants, including revoked keys, by tenant and time.
+    /// The keys of one tenant or of all tenants, including revoked ones, sorted by tenant and time.
     pub async fn list_keys(&self, tenant: Option<&str>) -> Result<Vec<StoredKey>, StoreError> {
         let all = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
@@ -218,8 +221,8 @@ impl Registry {
         rows.iter().map(|row| self.stored_key(row)).collect()
     }
 
-    /// A key by id, revoked or not: the caller compares the digest, and checks [`StoredKey::revoked`] and
-    /// [`StoredKey::tenant_disabled`].
+    /// Finds a key by its id, also a revoked one. The caller must compare the digest, and check
+    /// [`StoredKey::revoked`] and [`StoredKey::tenant_disabled`].
     pub async fn find_key(&self, id: &str) -> Result<Option<StoredKey>, StoreError> {
         let select = "SELECT k.id, k.tenant, t.disabled, k.label, k.scope, k.secret_hash, \
             k.created, k.last_used, k.revoked, t.id FROM api_keys k \
@@ -229,14 +232,15 @@ impl Registry {
         row.map(|row| self.stored_key(&row)).transpose()
     }
 
-    /// Revokes a key. `false` = missing, or revoked before.
+    /// Revokes a key; returns false if there is none, or if it was revoked before.
     pub async fn revoke_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
         let update = "UPDATE api_keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
         let args = [id.into(), now.into()];
         Ok(self.run_change("revoke a key", NoRowMeaning::Fine, update, args).await? > 0)
     }
 
-    /// Notes the use of a key. An older time than the noted one, or a missing key, changes nothing.
+    /// Stores when a key was last used. Nothing changes if a later time is stored, or if there is no such
+    /// key.
     pub async fn touch_key(&self, id: &str, now: i64) -> Result<(), StoreError> {
         let update = "UPDATE api_keys SET last_used = $2 \
             WHERE id = $1 AND (last_used IS NULL OR last_used < $2)";
@@ -244,7 +248,7 @@ impl Registry {
         self.run_change("note the use of a key", NoRowMeaning::Fine, update, args).await.map(drop)
     }
 
-    /// The tenants with unfinished turns, by name.
+    /// The tenants with unfinished turns, sorted by name.
     pub async fn tenants_in_flight(&self) -> Result<Vec<Tenant>, StoreError> {
         let select = "SELECT name, disabled, created, id FROM tenants WHERE name IN \
             (SELECT s.tenant FROM messages m JOIN sessions s ON s.id = m.session_id \
@@ -283,7 +287,7 @@ impl Registry {
     }
 }
 
-/// A new unique id.
+/// A new random id.
 fn new_id() -> Result<String, StoreError> {
     let mut bytes = [0_u8; ID_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| StoreError::Invalid {

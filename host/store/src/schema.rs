@@ -1,7 +1,7 @@
-//! The versions of the schema, and how a file gets from one to the next.
+//! The versions of the database schema, and the migrations between them.
 //!
-//! A released migration is never changed; a later one alters or adds. Each runs in a separate transaction
-//! together with its record.
+//! A released migration is never changed; a later one alters or adds. Each runs in a transaction of its own,
+//! together with the record that it ran.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 /// The schema version that this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// The scripts, the first one from version 0 to 1.
+/// The migration scripts; the first one leads from version 0 to 1.
 ///
 /// SQL for SQLite alone is in separate files, named `.sqlite.sql`.
 const MIGRATIONS: &[&str] = &[
@@ -42,15 +42,15 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0012_audit_bytes.sqlite.sql"),
 ];
 
-/// The table of applied versions. The first thing in a new file.
+/// The statement that makes the table of applied versions, the first one in a new file.
 const VERSIONS: &str = "CREATE TABLE IF NOT EXISTS belljar_schema \
 (version BIGINT NOT NULL PRIMARY KEY, applied BIGINT NOT NULL)";
 
-/// The parts of a schema: tables, indexes, views and triggers, each as it was written.
+/// The objects of a schema, for example tables and triggers: by type, name and table, each with its SQL text.
 type Parts = BTreeMap<(String, String, String), Option<String>>;
 
-/// The first unexpected, changed or missing object in the schema of a file; `None` = exactly the schema made
-/// by the migrations to its version. Runs no code of the file.
+/// The first unexpected, changed or missing object in the schema of a file; `None` if the schema is exactly
+/// what the migrations up to its version make. Runs no code of the file.
 pub(crate) async fn find_foreign_object(
     db: &mut SqliteConnection,
     path: &Path,
@@ -87,7 +87,7 @@ async fn schema_objects(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error>
     rows.iter().map(part).collect()
 }
 
-/// The schema version of a file; 0 = an empty file. Changes nothing.
+/// The schema version of a file; 0 for an empty file. Changes nothing.
 pub(crate) async fn read_version(
     db: &mut SqliteConnection,
     path: &Path,
@@ -109,8 +109,8 @@ pub(crate) async fn read_version(
     row.try_get(0).map_err(failed)
 }
 
-/// Migrates the file to [`SCHEMA_VERSION`]. Two processes may do so at the same time, because each step
-/// checks the version again once it holds the write lock.
+/// Migrates a file to [`SCHEMA_VERSION`]. Two processes may do so at the same time, because each step checks
+/// the version again while it holds the write lock.
 pub(crate) async fn migrate_schema(
     db: &mut SqliteConnection,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Sessions: made, listed, found, renamed, deleted.
+//! Sessions: making, listing, finding, renaming and deleting them.
 
 use belljar_policy::ShownText;
 use sqlx::Row as _;
@@ -9,44 +9,45 @@ use crate::open::{BadRow, Store};
 use crate::statement::{NoRowMeaning, SqlStatement};
 use crate::words::SessionKind;
 
-/// Most sessions in one list.
+/// The most sessions in one list.
 pub const MAX_LISTED: u32 = 1_000;
 
-/// Sessions named when a prefix fits several.
+/// The most sessions that an error names if a prefix matches several.
 const MAX_NAMED: usize = 5;
 
-/// A session.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoredSession {
     /// The id.
     pub id: String,
-    /// The title for a person. Foreign text.
+    /// A title for people, a stranger's text.
     pub title: String,
-    /// The agent's identity.
+    /// The agent's identity, for example `home/scout`.
     pub agent: String,
-    /// The workspace.
+    /// The path of the workspace.
     pub workspace: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
-    /// The kind.
+    /// The kind of session, for example a conversation or a run.
     pub kind: SessionKind,
-    /// The time of the beginning, in milliseconds since 1970.
+    /// When the session began, in milliseconds since 1970.
     pub created: i64,
-    /// The time of the last addition, in milliseconds since 1970.
+    /// When the session was last added to, in milliseconds since 1970.
     pub updated: i64,
 }
 
-/// The part of a session that may become another.
+/// The fields of a session that can be changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionHead {
-    /// The title for a person. Foreign text.
+    /// A title for people, a stranger's text.
     pub title: String,
-    /// The agent's identity.
+    /// The agent's identity, for example `home/scout`.
     pub agent: String,
     /// The model, by name or alias; empty = the agent's own choice.
     pub model: String,
 }
 
+/// The statement that stores a new session.
 pub(crate) fn create_session(
     tenant: &str,
     new: &StoredSession,
@@ -72,7 +73,7 @@ pub(crate) fn create_session(
     )
 }
 
-/// The statement that notes the time of an addition to a session.
+/// The statement that stores when a session was last added to.
 pub(crate) fn touch_session(
     tenant: &str,
     session: &str,
@@ -84,7 +85,7 @@ pub(crate) fn touch_session(
     SqlStatement::new("update a session", NoRowMeaning::NoSession, update, args)
 }
 
-/// Makes a session another kind.
+/// The statement that changes the kind of a session.
 pub(crate) fn become_kind(
     tenant: &str,
     session: &str,
@@ -95,7 +96,7 @@ pub(crate) fn become_kind(
     SqlStatement::new("update a session", NoRowMeaning::NoSession, update, args)
 }
 
-/// A session's other title, agent and model.
+/// The statement that changes the title, agent and model of a session.
 pub(crate) fn replace_head(
     tenant: &str,
     session: &str,
@@ -115,7 +116,7 @@ pub(crate) fn replace_head(
 }
 
 impl Store {
-    /// A session by its whole id.
+    /// A session with this id.
     pub async fn read_session(&self, id: &str) -> Result<StoredSession, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id = $2";
@@ -125,12 +126,12 @@ impl Store {
         }
     }
 
-    /// A session by its id or the beginning of the id.
+    /// A session whose id is `prefix` or begins with it.
     pub async fn find_session(&self, prefix: &str) -> Result<StoredSession, StoreError> {
         if prefix.is_empty() {
             return Err(not_found(prefix));
         }
-        // Ids are ASCII; a character that sorts after all ASCII ends the range.
+        // Ids are ASCII, so a character beyond ASCII ends the range of ids with this prefix.
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4";
         let args = [prefix.into(), format!("{prefix}\u{7f}").into(), (MAX_NAMED as i64).into()];
@@ -149,8 +150,7 @@ impl Store {
         }
     }
 
-    /// The sessions that were last added to, the newest first: at most `limit`, and at most
-    /// [`MAX_LISTED`].
+    /// The sessions that were added to last, newest first: at most `limit` and [`MAX_LISTED`].
     pub async fn latest_sessions(&self, limit: u32) -> Result<Vec<StoredSession>, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 ORDER BY updated DESC, id DESC LIMIT $2";
@@ -159,7 +159,7 @@ impl Store {
         rows.iter().map(|row| self.session_from_row(row)).collect()
     }
 
-    /// The latest conversation of this workspace by last addition. Runs count only once resumed.
+    /// The conversation of this workspace that was added to last. A run counts only after it was resumed.
     pub async fn latest_session(
         &self,
         workspace: &str,
@@ -172,7 +172,7 @@ impl Store {
         row.map(|row| self.session_from_row(&row)).transpose()
     }
 
-    /// Deletes a session with all its contents. `false` = missing.
+    /// Deletes a session with all its contents; returns false if there is none.
     pub async fn delete_session(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
         let args = [(&*self.tenant).into(), id.into()];
@@ -180,7 +180,7 @@ impl Store {
         Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
-    /// Deletes all sessions of this tenant with all their contents. Returns the number.
+    /// Deletes all sessions of this tenant with all their contents. Returns the number of sessions.
     pub async fn delete_all_sessions(&self) -> Result<u64, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1";
         let args = [(&*self.tenant).into()];
@@ -188,6 +188,7 @@ impl Store {
         self.commit_one(delete).changed_rows().await
     }
 
+    /// Reads the columns of a row, in the order of the `SELECT`.
     pub(crate) fn session_from_row(&self, row: &SqliteRow) -> Result<StoredSession, StoreError> {
         let read = || -> Result<StoredSession, BadRow> {
             let kind = row.try_get::<&str, _>(5)?.parse::<SessionKind>();
@@ -206,7 +207,7 @@ impl Store {
     }
 }
 
-/// The error for a missing session and for one of another tenant: both get the same answer.
+/// The error for a missing session, which is also the answer for another tenant's session.
 fn not_found(id: &str) -> StoreError {
     StoreError::NotFound { what: "session", id: ShownText::clip_line(id, 64).to_string() }
 }

@@ -1,4 +1,4 @@
-//! A consistent copy of the file during writes, and the check of such a copy.
+//! Makes a consistent copy of the store's file during writes, and checks such a copy.
 
 use std::path::Path;
 
@@ -10,11 +10,10 @@ use crate::open::{BUSY_TIMEOUT, Store, create_file};
 use crate::schema;
 
 impl Store {
-    /// Writes all committed data to a new file at `to`, readable by its owner only. Later commits are not in
+    /// Copies all committed data to a new file at `to`, readable by its owner only. Later commits are not in
     /// the copy, and writers do not wait.
     ///
     /// # Errors
-    ///
     /// When `to` exists or cannot be written.
     pub async fn write_snapshot(&self, to: &Path) -> Result<(), StoreError> {
         let failed = |error: sqlx::Error| self.database_error("copy the store", &error);
@@ -28,7 +27,7 @@ impl Store {
             return Err(io(std::io::ErrorKind::AlreadyExists.into()));
         }
         create_file(to).map_err(io)?;
-        // A separate connection, because the pool's connections refuse writes to any file.
+        // Made on a separate connection, because the others refuse to write to any file.
         let options = SqliteConnectOptions::new()
             .filename(&*self.path)
             .create_if_missing(false)
@@ -42,12 +41,11 @@ impl Store {
         closed.map_err(failed)
     }
 
-    /// Checks that a file has exactly the schema of the migrations up to its version, because a stranger's
-    /// trigger or view would run with the statements of a reader. The check runs no code of the file, and
-    /// writes nothing.
+    /// Checks that a file has exactly the schema that the migrations up to its version make, because a
+    /// stranger's trigger or view would run together with a reader's statements. Runs no code of the file,
+    /// and writes nothing.
     ///
     /// # Errors
-    ///
     /// [`StoreError::Unusable`] with the first difference, and the errors of opening for a file that is no
     /// store or too new.
     pub async fn check_schema(path: &Path) -> Result<(), StoreError> {
@@ -77,8 +75,7 @@ impl Store {
     /// Checks that every page and row of the file is intact.
     ///
     /// # Errors
-    ///
-    /// [`StoreError::Unusable`] with the first fault.
+    /// [`StoreError::Unusable`] with the first damage.
     pub async fn verify_file(&self) -> Result<(), StoreError> {
         let check = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&self.pool).await;
         let row = check.map_err(|error| self.database_error("check the store", &error))?;

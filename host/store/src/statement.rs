@@ -1,7 +1,7 @@
-//! One statement as data: the text, the bound values, and the error if no row changes.
+//! An SQL statement as data: its text, the bound values, and the error if it changes no row.
 //!
-//! Callers make statements with serialized contents, and the writer runs them. Serializing is the callers'
-//! work, because the writer is a single task and may have to run a statement twice.
+//! Callers make statements with serialized contents, and the writer executes them. Serializing is the
+//! callers' work, because the writer is a single task and may have to execute a statement twice.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use crate::error::StoreError;
 
-/// Most bytes of one value in a row: a turn at the largest context of any provider, with room
-/// for its escapes.
+/// The most bytes of one value in a row: a turn with the largest context of any provider, with space for JSON
+/// escapes.
 pub const MAX_JSON_BYTES: usize = 64 << 20;
 
-/// A statement to run. The text is fixed, so that the database keeps it prepared.
+/// A statement to execute. Its text is constant, so that the database keeps it prepared.
 ///
-/// A statement about a session has the tenant as `$1` and the session as `$2`; a statement about a message
-/// has the message as `$3`. Each such statement checks by itself that the session is the tenant's.
+/// In a statement about a session, `$1` is the tenant and `$2` the session; in a statement about a message,
+/// `$3` is the message. Each such statement itself checks that the session belongs to the tenant.
 #[derive(Debug)]
 pub(crate) struct SqlStatement {
     what: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct SqlStatement {
 /// A query of the database.
 pub(crate) type SqliteQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 
-/// A value that is bound.
+/// A value that is bound to a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SqlArgument {
     Text(Option<String>),
@@ -40,10 +40,10 @@ pub(crate) enum SqlArgument {
     Bytes(Vec<u8>),
 }
 
-/// The meaning of a statement that has changed no row.
+/// What it means if a statement has changed no row, which decides the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRowMeaning {
-    /// The statement had nothing to do.
+    /// There was nothing to do; this is no error.
     Fine,
     /// The tenant `$1` is missing.
     NoTenant,
@@ -51,20 +51,19 @@ pub(crate) enum NoRowMeaning {
     NoSession,
     /// The session `$2` has no message `$3`.
     NoMessage,
-    /// The message `$3` is finished or missing.
+    /// The message `$3` is finished already, or missing.
     NotInFlight,
-    /// The block at `$4` does not follow the last block, or the message is missing.
+    /// The block that begins at `$4` does not follow the last block, or the message is missing.
     NotNext,
-    /// The agent `$2` is not at the expected version.
+    /// The agent `$2` does not have the expected version.
     AgentChanged,
     /// The agent `$2` exists already, the tenant has too many agents, or the tenant is missing.
     AgentNotNew,
-    /// Another session uses the id of the new row.
+    /// The id of the new row is used by another session.
     Taken,
 }
 
-/// The reason why a statement has failed: the error for its caller, and whether the connection is of no use
-/// any more.
+/// A failed statement: the error for its caller, and whether the connection can no longer be used.
 #[derive(Debug)]
 pub(crate) struct StatementFailure {
     pub(crate) error: StoreError,
@@ -72,7 +71,7 @@ pub(crate) struct StatementFailure {
 }
 
 impl SqlStatement {
-    /// A statement; a text or a blob beyond [`MAX_JSON_BYTES`] is an error.
+    /// Makes a statement; a text or blob of more than [`MAX_JSON_BYTES`] is an error.
     pub(crate) fn new(
         what: &'static str,
         nothing: NoRowMeaning,
@@ -86,12 +85,12 @@ impl SqlStatement {
         Ok(Self { what, sql, args, nothing })
     }
 
-    /// The approximate bytes in memory.
+    /// The approximate bytes of the values in memory.
     pub(crate) fn argument_bytes(&self) -> usize {
         self.args.iter().map(SqlArgument::byte_count).sum()
     }
 
-    /// Runs the statement; returns the number of changed rows.
+    /// Executes the statement; returns the number of changed rows.
     pub(crate) async fn run_statement(
         &self,
         db: &mut SqliteConnection,
@@ -109,7 +108,7 @@ impl SqlStatement {
         }
     }
 
-    /// The error of a statement that changed no row.
+    /// Finds the error for a statement that changed no row.
     async fn diagnose(
         &self,
         nothing: NoRowMeaning,
@@ -145,8 +144,8 @@ impl SqlStatement {
         Ok(row.is_some())
     }
 
-    /// The error of an agent that was not replaced: another version, a missing agent, or too many bytes in
-    /// all agents.
+    /// The error for an agent that was not replaced: it has another version, is missing, or the tenant's
+    /// agents have too many bytes.
     async fn agent_not_replaced(
         &self,
         db: &mut SqliteConnection,
@@ -160,6 +159,8 @@ impl SqlStatement {
         })
     }
 
+    /// The error for an agent that was not created: the tenant is missing, has too many agents or bytes, or
+    /// has an agent of this name.
     async fn agent_not_new(&self, db: &mut SqliteConnection) -> Result<StoreError, sqlx::Error> {
         let select = "SELECT (SELECT COUNT(*) FROM tenants WHERE name = $1), \
             (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2), \
@@ -203,7 +204,8 @@ impl SqlStatement {
 }
 
 impl StatementFailure {
-    /// The database's error. Any other error is the connection's: the connection is not used again.
+    /// The failure that the database reports. After any other error than one of SQLite itself, the connection
+    /// is not used again.
     pub(crate) fn from_database(what: &'static str, path: &Path, error: &sqlx::Error) -> Self {
         let lost = error.as_database_error().is_none();
         let taken = error.as_database_error().is_some_and(|error| error.is_unique_violation());
@@ -278,7 +280,7 @@ fn too_large_together() -> StoreError {
     StoreError::TooMany { what: "bytes of agents", limit }
 }
 
-/// Binds further arguments to a query.
+/// Binds further values to a query.
 pub(crate) fn bind_arguments<'q>(
     mut query: SqliteQuery<'q>,
     args: &[SqlArgument],
@@ -293,14 +295,14 @@ pub(crate) fn bind_arguments<'q>(
     query
 }
 
-/// A JSON value as text, within its bound.
+/// The JSON text of a value, within its limit.
 pub(crate) fn json_text(what: &'static str, value: &Value) -> Result<String, StoreError> {
     let text = value.to_string();
     check_bytes(what, text.len(), MAX_JSON_BYTES)?;
     Ok(text)
 }
 
-/// An error if `bytes` exceeds `limit`.
+/// Returns an error if `bytes` exceeds `limit`.
 pub(crate) fn check_bytes(
     what: &'static str,
     bytes: usize,

@@ -6,9 +6,10 @@ use crate::error::StoreError;
 use crate::open::Store;
 
 impl Store {
-    /// The stored bytes of this tenant: its sessions with their contents, its agents, and its lines in the
-    /// audit log, with a little for each row. Lines about refused callers do not count, because others cause
-    /// them. The file itself is larger, because it has indexes and keeps freed pages for reuse.
+    /// The bytes that count as stored for this tenant: its sessions with their contents, its agents, and its
+    /// lines in the audit log, with a fixed amount for each row. Lines about refused callers do not count,
+    /// because others cause them. The file itself is larger, because it contains indexes and keeps freed
+    /// pages for reuse.
     pub async fn stored_bytes(&self) -> Result<u64, StoreError> {
         let select = "SELECT COALESCE(SUM(bytes), 0) FROM tenant_bytes WHERE tenant = $1";
         let failed = |error| self.database_error("look how much is stored", &error);

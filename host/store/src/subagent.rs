@@ -1,4 +1,4 @@
-//! The subagents of a session, each with its starting message and tool call.
+//! The runs of subagents in a session, each with the message and the tool call that started it.
 
 use serde_json::Value;
 use sqlx::Row as _;
@@ -11,64 +11,64 @@ use crate::session;
 use crate::statement::{NoRowMeaning, SqlStatement, json_text};
 use crate::words::{SubagentSource, SubagentStatus};
 
-/// One subagent.
+/// One run of a subagent.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SubagentRecord {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
-    /// The assistant message of the subagent's turn.
+    /// The id of the agent's message to whose turn the run belongs.
     pub parent_message_id: String,
-    /// The tool call that started the subagent.
+    /// The id of the tool call that started the subagent.
     pub parent_tool_call_id: String,
-    /// The id of the parent agent.
+    /// The identity of the agent that started it.
     pub parent_agent: String,
-    /// The parent subagent; `None` = the top agent.
+    /// The id of the subagent that started it; `None` = the agent at the top did.
     pub parent_subagent_id: Option<String>,
-    /// The depth: 1 = started by the agent at the top.
+    /// The depth; 1 = started by the agent at the top.
     pub depth: i64,
-    /// The id of the run that the subagent and all its ancestors share.
+    /// The id of the run that the subagent shares with all its ancestors.
     pub chain_id: String,
-    /// The origin of the definition.
+    /// Where the subagent's definition comes from.
     pub source: SubagentSource,
-    /// The identity: scope and slug.
+    /// The agent's identity: scope and slug.
     pub agent: String,
-    /// The title for a person.
+    /// A title for people.
     pub display_name: String,
     /// The task.
     pub goal: String,
-    /// The context beside the task.
+    /// The context given with the task.
     pub context: Option<String>,
     /// The status.
     pub status: SubagentStatus,
     /// The model.
     pub model: String,
-    /// The called tools, each once.
+    /// The names of the tools that it called, each once.
     pub tool_names: Vec<String>,
-    /// The conclusion, in short.
+    /// The beginning of its conclusion.
     pub summary: String,
     /// The result, in the caller's form.
     pub result: Value,
     /// The reason why it did not complete.
     pub error: Option<String>,
-    /// Input tokens, including those of its own subagents.
+    /// Its input tokens, including those of its own subagents.
     pub input_tokens: i64,
-    /// The tokens from the provider's cache.
+    /// The part of the input tokens that came from the provider's cache.
     pub cached_tokens: i64,
-    /// Output tokens.
+    /// Its output tokens, including those of its own subagents.
     pub output_tokens: i64,
-    /// Fuel.
+    /// The fuel that it used.
     pub fuel: i64,
     /// The position among the subagents of the same message.
     pub sort_order: i64,
-    /// The time of this row, in milliseconds since 1970.
+    /// When this row was made, in milliseconds since 1970.
     pub created: i64,
-    /// The start of the subagent's run.
+    /// When the run began, in milliseconds since 1970.
     pub started: Option<i64>,
-    /// The end of the subagent's run.
+    /// When the run ended, in milliseconds since 1970.
     pub ended: Option<i64>,
 }
 
-/// The columns of the described rows, in the order of reading.
+/// The columns that [`subagent_from_row`] reads, in this order.
 macro_rules! columns {
     ($rows:literal) => {
         columns!("", "", $rows)
@@ -88,7 +88,8 @@ macro_rules! columns {
     };
 }
 
-/// A second record with the same id replaces the columns that can change.
+/// The statement that stores a subagent; a second record with the same id replaces the columns that may
+/// change.
 const UPSERT: &str = "INSERT INTO subagent_sessions \
     (id, parent_message_id, parent_tool_call_id, parent_agent, parent_subagent_id, depth, \
     chain_id, source, agent, display_name, goal, context, status, model, tool_names, summary, \
@@ -104,7 +105,7 @@ const UPSERT: &str = "INSERT INTO subagent_sessions \
     fuel = excluded.fuel, started = excluded.started, ended = excluded.ended \
     WHERE subagent_sessions.session_id = excluded.session_id";
 
-/// The statements that store subagents, or later states of subagents.
+/// The statements that store subagents, or later states of them.
 pub(crate) fn record_subagents(
     tenant: &str,
     session: &str,
@@ -115,7 +116,8 @@ pub(crate) fn record_subagents(
     to.push(session::touch_session(tenant, session, latest)?);
     for record in records {
         let tools = Value::from(record.tool_names.clone());
-        // The touch has found the session: if nothing is changed, the id is another one's.
+        // An earlier statement has found the session, so if no row changes here, the id is used by another
+        // session.
         to.push(SqlStatement::new(
             "record subagents",
             NoRowMeaning::Taken,
@@ -156,7 +158,7 @@ pub(crate) fn record_subagents(
 }
 
 impl Store {
-    /// The subagents of a session, by message and in order.
+    /// All subagents of a session, sorted by message and position.
     pub async fn list_subagents(&self, session: &str) -> Result<Vec<SubagentRecord>, StoreError> {
         let select = columns!(
             "WHERE s.tenant = $1 AND s.id = $2 ORDER BY a.parent_message_id, a.sort_order, a.id"
@@ -165,8 +167,8 @@ impl Store {
         rows.iter().map(|row| self.stored_subagent(row)).collect()
     }
 
-    /// A page of the subagents of a session or of one message: the first page, or the page after a subagent;
-    /// up to the row that reaches `most_bytes`. The page is empty only if no rows are left.
+    /// A page of the subagents of a session or of one message: the first page, or the one after a subagent,
+    /// ending with the row that reaches `most_bytes`. It is empty only if no rows are left.
     pub async fn subagents_page(
         &self,
         session: &str,
@@ -175,7 +177,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<SubagentRecord>, StoreError> {
-        // The sizes first: a row that does not fit is not even read.
+        // Sizes are read first, so that a row that does not fit is not read at all.
         let select = columns!(
             "WITH sized AS (SELECT c.id, c.parent_message_id, c.sort_order, \
             octet_length(c.goal) + octet_length(COALESCE(c.context, '')) + \
@@ -224,6 +226,7 @@ impl Store {
     }
 }
 
+/// Reads the columns of a row, in the order of `columns!`.
 fn subagent_from_row(row: &SqliteRow) -> Result<SubagentRecord, BadRow> {
     let value =
         |index: usize| -> Result<Value, BadRow> { Ok(serde_json::from_str(row.try_get(index)?)?) };

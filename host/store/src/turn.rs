@@ -1,5 +1,5 @@
-//! Turns: a person's message together with the answering message, listed and found across sessions; and the
-//! deletion of old runs, which are sessions of one turn.
+//! Turns: a person's message with the agent's answer, listed and found across sessions; and the deletion of
+//! old runs, which are sessions of one turn.
 
 use belljar_policy::ShownText;
 use sqlx::Row as _;
@@ -12,25 +12,25 @@ use crate::session::{MAX_LISTED, StoredSession};
 use crate::statement::{NoRowMeaning, SqlStatement};
 use crate::words::{MessageStatus, Role};
 
-/// Turns named when a prefix fits several.
+/// The most turns that an error names if a prefix matches several.
 const MAX_NAMED: i64 = 5;
 
 /// A text that sorts after every id, because ids are ASCII.
 const LAST: &str = "\u{7f}";
 
-/// One turn.
+/// A turn, as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredTurn {
-    /// The session.
+    /// The session of the turn.
     pub session: StoredSession,
-    /// The person's message; `None` = no message precedes the answer.
+    /// The person's message; `None` if no message precedes the answer.
     pub asked: Option<StoredMessage>,
-    /// The answer, or its placeholder.
+    /// The agent's answer, or its placeholder.
     pub answer: StoredMessage,
 }
 
 impl Store {
-    /// The turns of all sessions by the ids of their answers, the newest first: below `before`, or all; at
+    /// The turns of all sessions, newest answer first: those whose answer's id is below `before`, or all; at
     /// most `limit` and [`MAX_LISTED`].
     pub async fn list_turns(
         &self,
@@ -46,19 +46,19 @@ impl Store {
         self.turns_at(&rows).await
     }
 
-    /// The unfinished turns of this tenant, the oldest session first.
+    /// The unfinished turns of this tenant, oldest session first.
     pub async fn in_flight(&self) -> Result<Vec<StoredTurn>, StoreError> {
         let select = "SELECT m.session_id, m.id FROM messages m \
             JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND m.status = 'in_flight' ORDER BY m.session_id, m.sort_order";
         let rows = self.select_rows("look for turns in flight", select, []).await?;
         let mut turns = self.turns_at(&rows).await?;
-        // Some may have ended since.
+        // Some may have ended between the two reads.
         turns.retain(|turn| turn.answer.status == MessageStatus::InFlight);
         Ok(turns)
     }
 
-    /// A turn by the whole id of its answer.
+    /// The turn whose answer has this id.
     pub async fn read_turn(&self, session: &str, answer: &str) -> Result<StoredTurn, StoreError> {
         let answer = self.read_message(session, answer).await?;
         let before = self.messages_page(session, Some(answer.sort_order), 1, i64::MAX).await?;
@@ -66,7 +66,7 @@ impl Store {
         Ok(StoredTurn { session: self.read_session(session).await?, asked, answer })
     }
 
-    /// A turn by the id of its answer, or by the beginning of the id.
+    /// A turn whose answer's id is `prefix` or begins with it.
     pub async fn find_turn(&self, prefix: &str) -> Result<StoredTurn, StoreError> {
         let none = || StoreError::NotFound { what: "run", id: shown_id(prefix) };
         if prefix.is_empty() {
@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// The last turn of a session; `None` = the session has no turn.
+    /// The last turn of a session; `None` if it has none.
     pub async fn latest_turn(&self, session: &str) -> Result<Option<StoredTurn>, StoreError> {
         let newest = self.messages_page(session, None, 1, i64::MAX).await?;
         match newest.rows.first() {
@@ -103,8 +103,8 @@ impl Store {
         }
     }
 
-    /// The ids of all ended runs except for the newest `keep`, the newest first. Sessions other than runs,
-    /// and sessions with a turn in flight, are excluded.
+    /// The ids of all ended runs except for the newest `keep`, newest first. Sessions that are no runs or
+    /// have a turn in flight do not count.
     pub async fn runs_past(&self, keep: u64) -> Result<Vec<String>, StoreError> {
         let select = "SELECT s.id FROM sessions s \
             WHERE s.tenant = $1 AND s.kind IN ('run', 'team') AND NOT EXISTS \
@@ -116,7 +116,8 @@ impl Store {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// Deletes a run with all its contents. `false` = missing, a conversation by now, or in flight again.
+    /// Deletes a run with all its contents. Returns false if it is missing, has become a conversation, or is
+    /// in flight again.
     pub async fn delete_run(&self, id: &str) -> Result<bool, StoreError> {
         let delete = "DELETE FROM sessions WHERE tenant = $1 AND id = $2 \
             AND kind IN ('run', 'team') AND NOT EXISTS \
@@ -126,7 +127,7 @@ impl Store {
         Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
-    /// The turns of these rows, without those deleted since.
+    /// Reads the turns of these rows, except for those that were deleted meanwhile.
     async fn turns_at(&self, rows: &[SqliteRow]) -> Result<Vec<StoredTurn>, StoreError> {
         let mut turns = Vec::with_capacity(rows.len());
         for row in rows {

@@ -1,4 +1,4 @@
-//! The usage of a tenant, day by day, by agent and model.
+//! The usage of a tenant by day, agent and model.
 
 use std::collections::BTreeMap;
 
@@ -9,41 +9,41 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::statement::{NoRowMeaning, SqlStatement};
 
-/// The usage of one day: a part to add, or the total. Amounts are never below 0; a sum stops at the largest
-/// number of a column.
+/// The usage of one day: an amount to add, or the total. Amounts are never below 0, and a sum stops at the
+/// largest number of a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct UsageRow {
-    /// The day in UTC, `YYYY-MM-DD`.
+    /// The day in UTC, for example `2026-11-28`.
     pub day: String,
-    /// Turns.
+    /// The number of turns.
     pub turns: i64,
-    /// Steps of agents.
+    /// The number of agents' steps.
     pub steps: i64,
-    /// Input tokens, including cached ones.
+    /// The input tokens, including those from a cache.
     pub input_tokens: i64,
-    /// Input tokens read from the provider's cache.
+    /// The input tokens that came from the provider's cache.
     pub cached_tokens: i64,
-    /// Output tokens.
+    /// The output tokens.
     pub output_tokens: i64,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub tool_calls: i64,
-    /// Fuel.
+    /// The fuel used.
     pub fuel: i64,
 }
 
-/// The usage of an agent with a model on a day.
+/// The usage of one agent with one model on one day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsagePart {
-    /// The agent's identity: scope and slug. Empty = of a day before these were counted apart.
+    /// The agent's identity: scope and slug. Empty for days before agents were counted separately.
     pub agent: String,
-    /// The model; empty = a day before models were counted apart, or no model was chosen.
+    /// The model. Empty for days before models were counted separately, or if no model was chosen.
     pub model: String,
     /// The amounts.
     pub row: UsageRow,
 }
 
 impl UsageRow {
-    /// Adds the amounts of another row. The day stays.
+    /// Adds the amounts of another row; the day stays.
     pub fn add_amounts(&mut self, more: &Self) {
         let Self { day: _, turns, steps, input_tokens, cached_tokens, output_tokens, .. } = more;
         for (sum, amount) in [
@@ -60,8 +60,8 @@ impl UsageRow {
     }
 }
 
-/// `column = the sum`, at most the largest number: beyond it, SQLite would compute with floating point and
-/// lose the last digits.
+/// The SQL that adds to a column, at most to the largest number: beyond it, SQLite would compute in floating
+/// point and lose the last digits.
 macro_rules! grows {
     ($first:literal $(, $column:literal)*) => {
         concat!(grows!(@one $first) $(, ", ", grows!(@one $column))*)
@@ -75,7 +75,7 @@ macro_rules! grows {
     };
 }
 
-/// The statement that adds to an agent's usage on a day.
+/// The statement that adds to the usage of an agent on a day.
 pub(crate) fn add_usage(tenant: &str, part: UsagePart) -> Result<SqlStatement, StoreError> {
     const UPSERT: &str = concat!(
         "INSERT INTO usage_parts (tenant, day, agent, model, turns, steps, input_tokens, \
@@ -117,7 +117,7 @@ pub(crate) fn add_usage(tenant: &str, part: UsagePart) -> Result<SqlStatement, S
     )
 }
 
-/// Returns whether the text has the form of a day, so that days sort as text.
+/// Returns whether a text has the form of a day, so that days can be sorted as text.
 fn is_day(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -127,8 +127,8 @@ fn is_day(text: &str) -> bool {
 }
 
 impl Store {
-    /// The usage of this tenant from a day on (`YYYY-MM-DD`, for example `2026-11-28`; empty = from the
-    /// first), day by day. Days without use have no row.
+    /// The usage of this tenant for each day from `since_day` on (for example `2026-11-28`; empty = from the
+    /// first day). Days without usage have no row.
     pub async fn usage_by_day(&self, since_day: &str) -> Result<Vec<UsageRow>, StoreError> {
         let mut days: BTreeMap<String, UsageRow> = BTreeMap::new();
         for UsagePart { row, .. } in self.usage_parts(since_day).await? {
@@ -138,7 +138,7 @@ impl Store {
         Ok(days.into_values().collect())
     }
 
-    /// The usage by day, agent and model, in this order.
+    /// The usage for each day, agent and model, sorted in this order.
     pub async fn usage_parts(&self, since_day: &str) -> Result<Vec<UsagePart>, StoreError> {
         let select = "SELECT day, turns, steps, input_tokens, cached_tokens, output_tokens, \
             tool_calls, fuel, agent, model FROM usage_parts WHERE tenant = $1 AND day >= $2 \

@@ -1,21 +1,21 @@
-//! The enumerations in the columns.
+//! The enums whose values are stored as words in the database.
 
 use std::fmt;
 use std::str::FromStr;
 
 use belljar_policy::ShownText;
 
-/// An unknown word.
+/// The error for a word that no variant has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is none of {known}")]
 pub struct UnknownWord {
-    /// The word, escaped.
+    /// The unknown word, escaped.
     found: String,
     /// The known words.
     known: String,
 }
 
-/// An enum of words: the variants, with their spellings in the file.
+/// Defines an enum with the word of each variant in the database.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
@@ -25,12 +25,12 @@ macro_rules! words {
         }
 
         impl $name {
-            /// The word in the file.
+            /// The word in the database.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// Parses a word; `None` = unknown.
+            /// Parses a word; `None` if it is unknown.
             pub(crate) fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
@@ -62,16 +62,16 @@ words! {
         Chat = "chat",
         /// A single run of an agent.
         Run = "run",
-        /// One run of a team.
+        /// A run of a team.
         Team = "team",
-        /// A session of the server.
+        /// A session that was begun through the server.
         Api = "api",
     }
 }
 
 impl SessionKind {
     /// Returns whether the session is a run: it has one turn, is not resumed by the service, and may be
-    /// deleted when newer runs exceed `keep_runs`.
+    /// deleted when there are more runs than `keep_runs`.
     pub fn is_run(self) -> bool {
         match self {
             Self::Run | Self::Team => true,
@@ -95,9 +95,9 @@ words! {
     MessageStatus {
         /// A placeholder: the turn is running, or its process has died.
         InFlight = "in_flight",
-        /// The turn has its full answer.
+        /// The turn has a complete answer.
         Completed = "completed",
-        /// A budget ran out.
+        /// The turn ended because a budget was used up.
         Partial = "partial",
         /// The turn failed.
         Failed = "failed",
@@ -111,27 +111,27 @@ words! {
 words! {
     /// The status of a subagent.
     SubagentStatus {
-        /// Waiting to start.
+        /// It waits to start.
         Queued = "queued",
-        /// The subagent runs.
+        /// It is running.
         Running = "running",
-        /// The subagent ended by itself.
+        /// It ended with a conclusion.
         Completed = "completed",
-        /// A budget ran out.
+        /// It ended because a budget was used up.
         Partial = "partial",
-        /// The subagent failed.
+        /// It failed.
         Failed = "failed",
-        /// The subagent was cancelled.
+        /// It was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 words! {
-    /// The origin of a subagent's definition.
+    /// Where a subagent's definition comes from.
     SubagentSource {
-        /// A defined agent, by its name.
+        /// An agent of the catalogue, by its name.
         Preset = "preset",
-        /// A copy of its parent's conversation.
+        /// A copy of the parent and its conversation.
         Fork = "fork",
         /// A stage of a team.
         Team = "team",
@@ -139,37 +139,37 @@ words! {
 }
 
 words! {
-    /// The kind of one row of a turn's journal.
+    /// The kind of an entry in a turn's journal.
     JournalKind {
-        /// A model's reply, with the agent's input before it.
+        /// A model's answer, with the agent's input before it.
         Said = "said",
-        /// A call with effects is about to happen.
+        /// A call with effects is about to begin.
         Begun = "begun",
         /// The result of a tool call.
         Result = "result",
-        /// A subagent's whole outcome.
+        /// The outcome of a subagent.
         Child = "child",
         /// A model is about to write a text for an MCP server, or has written it.
         Written = "written",
-        /// A person refused all further questions of a server.
+        /// A person has refused all further questions of an MCP server.
         Muted = "muted",
     }
 }
 
 words! {
-    /// The scope of an API key within its tenant. Each scope includes the later ones.
+    /// The scope of an API key within its tenant. Each scope includes the ones after it.
     KeyScope {
-        /// Everything: keys and the tenant's settings too.
+        /// Everything, including keys and the tenant's settings.
         Admin = "admin",
-        /// Turns, sessions, agents.
+        /// Turns, sessions and agents.
         Member = "member",
-        /// Reading, without turns and changes.
+        /// Reading only.
         ReadOnly = "read-only",
     }
 }
 
 impl KeyScope {
-    /// Returns whether a key of this scope may do what requires `needed`.
+    /// Returns whether a key of this scope may do what needs the scope `needed`.
     pub fn includes_scope(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,

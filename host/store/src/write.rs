@@ -1,4 +1,4 @@
-//! The writes for the writer, and the statements of each.
+//! The kinds of writes, and the SQL statements of each.
 
 use serde_json::Value;
 
@@ -18,123 +18,125 @@ use crate::usage::{self, UsagePart};
 use crate::words::SessionKind;
 use crate::writer::CommitHandle;
 
-/// One write. The writes of one [`Store::enqueue_writes`] are stored together or not at all.
+/// One write. The writes of one call of [`Store::enqueue_writes`] are stored together or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreWrite {
-    /// A new session. An id in use is [`StoreError::Taken`]; a missing tenant is [`StoreError::NotFound`].
+    /// Stores a new session. The error is [`StoreError::Taken`] for an id in use, [`StoreError::NotFound`]
+    /// for a missing tenant.
     CreateSession(StoredSession),
-    /// The new kind of a session.
+    /// Changes the kind of a session.
     SessionKind {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The kind.
+        /// The new kind.
         kind: SessionKind,
     },
-    /// Another title, agent and model of a session.
+    /// Changes the title, agent and model of a session.
     SessionHead {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The new ones.
+        /// The new values.
         head: SessionHead,
     },
-    /// New messages at the end of a session, all or none. Two processes that append at the same time
-    /// get different places.
+    /// Appends messages to a session, all or none. Two processes that append at the same time get different
+    /// positions.
     AppendMessages {
-        /// The session.
+        /// The session's id.
         session: String,
         /// The messages in their order.
         messages: Vec<NewMessage>,
     },
-    /// Puts the result in the place of a placeholder, and deletes the journal of that message. A
-    /// message is finished once: a second time is [`StoreError::Finished`].
+    /// Replaces a placeholder by its result, and deletes the journal of its turn. A message can be finished
+    /// only once: a second time the error is [`StoreError::Finished`].
     FinishMessage {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The placeholder.
+        /// The id of the placeholder.
         message: String,
-        /// The new content.
+        /// The result.
         finished: MessageEnding,
     },
-    /// New metadata of a message, in place of the old; status and content stay.
+    /// Replaces the metadata of a message; its status and content stay.
     Metadata {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The message.
+        /// The message's id.
         message: String,
-        /// The metadata.
+        /// The new metadata.
         metadata: Value,
         /// The time of the change, in milliseconds since 1970.
         updated: i64,
     },
-    /// New subagents, or later states of subagents, all or none. Parents must precede their children. An id
-    /// that another session uses is [`StoreError::Taken`].
+    /// Stores subagents, or later states of them, all or none. Parents must come before their children. The
+    /// error is [`StoreError::Taken`] for an id that another session uses.
     Subagents {
-        /// The session.
+        /// The session's id.
         session: String,
         /// The subagents.
         records: Vec<SubagentRecord>,
     },
-    /// Steps of a turn in flight. For a finished message, [`StoreError::Finished`].
+    /// Appends to the journal of a turn in flight. For a finished message the error is
+    /// [`StoreError::Finished`].
     Journal {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The placeholder of the turn.
+        /// The id of the turn's placeholder.
         message: String,
-        /// The entries in order, appended to the stored ones.
+        /// The entries in their order.
         entries: Vec<JournalEntry>,
     },
-    /// Events that watchers have seen.
+    /// Stores events of a turn.
     Events {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The placeholder of the turn.
+        /// The id of the turn's placeholder.
         message: String,
         /// The events.
         block: EventBlock,
     },
-    /// Receipts of tool calls.
+    /// Stores receipts of tool calls, each in a row of its own.
     Receipts {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The placeholder of the turn.
+        /// The id of the turn's placeholder.
         message: String,
         /// The receipts.
         receipts: Vec<NewReceipt>,
     },
-    /// Receipts of several tool calls. More than a few are packed into one row, which is cheaper to write; a
-    /// repeated id is not detected.
+    /// Stores receipts of several tool calls. More than a few are packed into one row, which costs less to
+    /// write; a repeated id is not detected.
     PackedReceipts {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The placeholder of the turn.
+        /// The id of the turn's placeholder.
         message: String,
         /// The receipts.
         receipts: Vec<NewReceipt>,
     },
-    /// A person's answer.
+    /// Stores a person's answer to a question for permission.
     Answer(PermissionAnswer),
-    /// Files that a message carries.
+    /// Stores files of a message.
     Attachments {
-        /// The session.
+        /// The session's id.
         session: String,
-        /// The message.
+        /// The message's id.
         message: String,
         /// The files.
         attachments: Vec<NewAttachment>,
     },
-    /// One line of the audit log.
+    /// Adds a line to the audit log.
     Audit(AuditEntry),
-    /// Usage of an agent on a day, to be added to the stored usage.
+    /// Adds usage of an agent on a day to the stored usage.
     Usage(UsagePart),
 }
 
 impl Store {
-    /// Hands writes to the writer, without waiting. The order of calls is the order of commits;
-    /// the writes of one call are committed together or not at all. Without writes, the future resolves once
-    /// all earlier writes are committed.
+    /// Enqueues writes at the writer, without waiting. The order of calls is the order of commits; the writes
+    /// of one call are committed together or not at all. Without writes, the future resolves when all earlier
+    /// writes are committed.
     ///
-    /// Another tenant's session or message is [`StoreError::NotFound`]; if too much waits already,
-    /// [`StoreError::Overloaded`], and nothing is accepted.
+    /// For another tenant's session or message the error is [`StoreError::NotFound`]. If too many writes wait
+    /// already, it is [`StoreError::Overloaded`], and nothing is accepted.
     pub fn enqueue_writes(&self, writes: Vec<StoreWrite>) -> CommitHandle {
         let mut statements = Vec::with_capacity(writes.len());
         let made = writes
@@ -143,13 +145,15 @@ impl Store {
         self.commit(made.map(|()| statements))
     }
 
-    /// The number of enqueued groups of writes, by all clones of this store, that are not committed yet.
+    /// The number of groups of writes that were enqueued by all clones of this store and are not committed
+    /// yet.
     pub fn pending_writes(&self) -> usize {
         self.writer.pending_groups()
     }
 }
 
 impl StoreWrite {
+    /// Converts a write to its SQL statements.
     fn into_statements(self, tenant: &str, to: &mut Vec<SqlStatement>) -> Result<(), StoreError> {
         match self {
             Self::CreateSession(new) => to.push(session::create_session(tenant, &new)?),

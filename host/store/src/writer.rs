@@ -1,4 +1,4 @@
-//! The writer: one task with one connection for all writes of this process.
+//! The writer: one task with one connection that does all writes of this process.
 //!
 //! A caller enqueues a group of statements and gets a [`CommitHandle`] to wait on. The writer commits all
 //! waiting groups as one transaction: groups that arrive during a commit share the cost of the next one. If
@@ -21,26 +21,26 @@ use tokio::sync::{mpsc, oneshot};
 use crate::error::StoreError;
 use crate::statement::{SqlStatement, StatementFailure};
 
-/// Most waiting groups. Far more than running turns need, with a few groups each, and few enough to be
+/// The most waiting groups: far more than running turns need, with a few groups each, and few enough to be
 /// written in less than seconds.
 const MAX_PENDING_GROUPS: usize = 16_384;
 
-/// Most waiting bytes. A single larger group waits alone.
+/// The most waiting bytes. A single larger group waits alone.
 const MAX_PENDING_BYTES: usize = 256 << 20;
 
-/// Most groups of one transaction: enough to make the commit cheap for each, few enough that the first does
-/// not wait long for the last.
+/// The most groups of one transaction: enough to make the commit cheap for each, few enough that the first
+/// does not wait long for the last.
 const MAX_BATCH_GROUPS: usize = 256;
 
-/// Bytes after which a transaction gets no more groups.
+/// The bytes after which a transaction gets no more groups.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// The operation in an error without a failed statement.
+/// The name of the operation in an error that belongs to no single statement.
 const WHAT: &str = "write";
 
-/// Resolves once the transaction that holds the writes is committed, or has failed.
+/// A future that resolves when the transaction with the writes is committed, or has failed.
 ///
-/// The writes happen whether or not anybody waits for this.
+/// The writes happen whether or not the caller waits for this.
 #[derive(Debug)]
 #[must_use = "writes may fail; drop this only where that is of no account"]
 pub struct CommitHandle {
@@ -48,7 +48,7 @@ pub struct CommitHandle {
     path: Arc<Path>,
 }
 
-/// Hands groups to the task.
+/// The sending end of the writer's queue.
 #[derive(Debug, Clone)]
 pub(crate) struct WriterHandle {
     queue: mpsc::Sender<TaskMessage>,
@@ -59,66 +59,67 @@ pub(crate) struct WriterHandle {
 #[derive(Debug)]
 enum TaskMessage {
     Group(StatementGroup),
-    /// Commits every earlier message and no later one.
+    /// Commits every earlier message of the queue and no later one, and then ends the task.
     Close(oneshot::Sender<()>),
 }
 
-/// The tenant of a group's rows, not a later tenant of the same name.
+/// The tenant to which a group's rows belong, by name and id, so that a later tenant of the same name gets
+/// none of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GroupOwner {
     pub(crate) name: Arc<str>,
     pub(crate) id: Arc<str>,
 }
 
-/// Statements that happen together or not at all.
+/// Statements that are committed together or not at all.
 #[derive(Debug)]
 struct StatementGroup {
-    /// The owner of the rows, if to be checked again.
+    /// The tenant whose existence is checked again before the commit, if needed.
     owner: Option<GroupOwner>,
     statements: Vec<SqlStatement>,
     done: oneshot::Sender<Result<u64, StoreError>>,
     share: LoadShare,
 }
 
-/// The size of the queue.
+/// The number of groups and bytes in the queue.
 #[derive(Debug, Default)]
 struct PendingLoad {
     groups: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// One group's part of the load, subtracted on drop.
+/// The part of one group in these numbers, subtracted on drop.
 #[derive(Debug)]
 struct LoadShare {
     load: Arc<PendingLoad>,
     bytes: usize,
 }
 
-/// The task's own.
+/// The state of the task itself.
 struct WriterTask {
     queue: mpsc::Receiver<TaskMessage>,
     options: SqliteConnectOptions,
     path: Arc<Path>,
-    /// `None` after the connection was lost; the next batch opens another one.
+    /// The connection; `None` after it was lost, until the next batch opens another one.
     db: Option<SqliteConnection>,
 }
 
 impl WriterHandle {
-    /// Connects and starts the task on the current runtime.
+    /// Connects, and starts the task on the current runtime.
     pub(crate) async fn start_task(
         options: SqliteConnectOptions,
         path: Arc<Path>,
     ) -> Result<Self, sqlx::Error> {
         let db = Some(options.connect().await?);
-        // One place more than groups, for the closing message.
+        // One place more than groups, for the message that closes the queue.
         let (sender, queue) = mpsc::channel(MAX_PENDING_GROUPS + 1);
         let task = WriterTask { queue, options, path: Arc::clone(&path), db };
         tokio::spawn(task.run_task());
         Ok(Self { queue: sender, load: Arc::default(), path })
     }
 
-    /// Hands over a group; the order of calls is the order of commits. A group that could not be
-    /// made is refused like a failed write.
+    /// Enqueues a group; the order of calls is the order of commits. If the group could not be made, its
+    /// error is returned like that of a failed write.
     pub(crate) fn enqueue_group(
         &self,
         owner: Option<GroupOwner>,
@@ -135,7 +136,7 @@ impl WriterHandle {
         let (statements, share) = match taken {
             Ok(taken) => taken,
             Err(error) => {
-                // The receiver is right here.
+                // The receiver of this result exists, so sending cannot fail.
                 let _ = done.send(Err(error));
                 return committed;
             }
@@ -157,23 +158,23 @@ impl WriterHandle {
         committed
     }
 
-    /// Groups that were handed over and are not committed yet.
+    /// The number of enqueued groups that are not committed yet.
     pub(crate) fn pending_groups(&self) -> usize {
         self.load.groups.load(Ordering::Relaxed)
     }
 
-    /// Ends the task once all that was handed over is committed.
+    /// Ends the task after everything that was enqueued is committed.
     pub(crate) async fn close(&self) {
         let (closed, waiting) = oneshot::channel();
         if self.queue.send(TaskMessage::Close(closed)).await.is_ok() {
-            // An error: the store was closed elsewhere.
+            // An error means that the store was closed by another call.
             let _ = waiting.await;
         }
     }
 }
 
 impl LoadShare {
-    /// Reserves a share; `None` = too much waits already.
+    /// Adds a group to the load; `None` if too many groups or bytes wait already.
     fn add_to_load(load: &Arc<PendingLoad>, bytes: usize) -> Option<Self> {
         let groups = load.groups.fetch_add(1, Ordering::Relaxed);
         let before = load.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -240,9 +241,10 @@ impl StatementGroup {
     }
 
     fn send_result(self, result: Result<u64, StoreError>) {
-        // Subtracted before the caller learns the result: a caller who has waited for all finds no load.
+        // Subtracted before the caller learns the result, so that a caller who has waited for all writes
+        // finds no load.
         drop(self.share);
-        // An error: the caller does not wait for the result.
+        // An error means that the caller does not wait for the result.
         let _ = self.done.send(result);
     }
 }
@@ -258,19 +260,19 @@ impl WriterTask {
                 self.commit_batch(batch).await;
             }
         }
-        // Late callers get their error now.
+        // Callers whose groups were not received get their error now.
         drop(self.queue);
         if let Some(db) = self.db.take() {
-            // All is committed; the next opening of the file completes a failed close.
+            // Everything is committed; if closing fails, the next opening of the file completes it.
             let _ = db.close().await;
         }
         if let Some(closed) = closing {
-            // An error: the closing caller does not wait any more.
+            // An error means that the caller who closed the store does not wait any more.
             let _ = closed.send(());
         }
     }
 
-    /// The waiting groups, as many as fit into one transaction.
+    /// Takes as many waiting groups as fit into one transaction.
     fn gather_groups(
         &mut self,
         first: TaskMessage,
@@ -307,7 +309,8 @@ impl WriterTask {
                     group.send_result(done);
                 }
             }
-            // A single group, or a fault of no group: another process has kept the file busy.
+            // Either there is only one group, or the error concerns all of them, because another process has
+            // kept the file busy.
             Err(error) if batch.len() == 1 || matches!(error, StoreError::Busy { .. }) => {
                 let mut error = Some(error);
                 for group in batch {
@@ -338,8 +341,8 @@ impl WriterTask {
         Ok(())
     }
 
-    /// Runs these groups as one transaction; returns for each the number of rows changed by the last
-    /// statement, or `None` if the tenant was deleted.
+    /// Executes these groups as one transaction; returns for each the number of rows that its last statement
+    /// changed, or `None` if its tenant was deleted.
     async fn try_transaction(
         &mut self,
         groups: &[StatementGroup],
@@ -357,21 +360,21 @@ impl WriterTask {
     }
 }
 
-/// Commits all groups or, on any error, none; only a group of a deleted tenant is skipped alone.
+/// Commits all groups or, on any error, none; only groups of deleted tenants are skipped.
 async fn commit_transaction(
     db: &mut SqliteConnection,
     groups: &[StatementGroup],
     path: &Path,
 ) -> Result<Vec<Option<u64>>, StatementFailure> {
     let failed = |error| StatementFailure::from_database(WHAT, path, &error);
-    // Waits for the lock at the beginning, so that the transaction cannot fail halfway without one.
+    // Takes the write lock at the beginning, so that the transaction cannot fail halfway for lack of it.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
-    // The last checked owner: most groups of a transaction have the same tenant.
+    // The tenant that was checked last, because most groups of a transaction have the same tenant.
     let mut there: Option<&GroupOwner> = None;
     for group in groups {
         match &group.owner {
-            // A group without an owner may delete tenants, so the owner is checked again.
+            // A group without an owner may delete tenants, so the next owner is checked again.
             None => there = None,
             Some(owner) if there == Some(owner) => {}
             Some(owner) => match owner.is_there(&mut write, path).await {
@@ -398,7 +401,7 @@ async fn commit_transaction(
         }
         counts.push(Some(changed));
     }
-    // After a commit that failed, as on a full disk, the connection is in no state to begin another.
+    // After a failed commit, for example on a full disk, the connection cannot begin another transaction.
     write.commit().await.map_err(|error| StatementFailure { lost: true, ..failed(error) })?;
     Ok(counts)
 }

@@ -1,4 +1,4 @@
-//! Reads receipts from plain and from packed rows: ordered by time, then by id.
+//! Reads receipts from rows of their own and from packed rows, sorted by time and then by id.
 
 use sqlx::{Row as _, SqliteConnection};
 
@@ -10,25 +10,26 @@ use crate::page::{ListPage, and_one, has_more_rows};
 use crate::session::MAX_LISTED;
 use crate::statement::SqlArgument;
 
-/// The operation's name in an error.
+/// The name of the operation in an error.
 const WHAT: &str = "read the receipts";
 
-/// Packed rows fetched together. The last row only shows how far the others are complete.
+/// The number of packed rows read together. The last one only shows up to which point the others are
+/// complete.
 const BLOCKS: i64 = 5;
 
-/// The place of a receipt in the order: time and id.
+/// A position in the order of receipts: time and id.
 type Place = (i64, String);
 
-/// Receipts, the newest first, each with the bytes of its contents.
+/// The receipts that were found, newest first, each with the bytes of its contents.
 #[derive(Default)]
 struct FoundReceipts {
     receipts: Vec<(StoredReceipt, usize)>,
-    /// The last place up to which the list is complete; more receipts may follow. `None` = complete, down to
-    /// one more receipt than requested.
+    /// The position down to which the list is complete; older receipts may be missing. `None` if nothing is
+    /// missing, or if there is at least one more receipt than requested.
     down_to: Option<Place>,
 }
 
-/// The receipts that a page is to have.
+/// The session, the limits and the beginning of a page of receipts.
 #[derive(Clone, Copy)]
 struct ReceiptQuery<'a> {
     session: &'a str,
@@ -39,8 +40,8 @@ struct ReceiptQuery<'a> {
 }
 
 impl Store {
-    /// The latest receipts of a session, or of one message: at most `limit` and [`MAX_LISTED`]; the oldest
-    /// first.
+    /// The latest receipts of a session, or of one of its messages, oldest first: at most `limit` and
+    /// [`MAX_LISTED`].
     pub async fn latest_receipts(
         &self,
         session: &str,
@@ -50,8 +51,8 @@ impl Store {
         Ok(self.receipts_page(session, message, None, limit, i64::MAX).await?.rows)
     }
 
-    /// A page of receipts: the latest, or those before a receipt; up to the receipt that reaches
-    /// `most_bytes`. The page is empty only if no receipts are left.
+    /// A page of receipts: the latest ones, or those before a receipt, ending with the receipt that reaches
+    /// `most_bytes`. It is empty only if no receipts are left.
     pub async fn receipts_page(
         &self,
         session: &str,
@@ -63,13 +64,13 @@ impl Store {
         if limit == 0 {
             return Ok(ListPage { rows: Vec::new(), more: false });
         }
-        // Between looking at rows and at packed ones, neither may become more.
+        // Plain and packed rows are read in one transaction, so that no receipt is added in between.
         let mut state = self.begin_read(WHAT).await?;
         let place = match before {
             None => None,
             Some(id) => match self.place_of_receipt(&mut state, session, id).await? {
                 Some(place) => Some(place),
-                // Before a missing receipt the page is empty.
+                // If the receipt `before` does not exist, the page is empty.
                 None => return Ok(ListPage { rows: Vec::new(), more: false }),
             },
         };
@@ -81,8 +82,8 @@ impl Store {
         Ok(rows.merge_with(packed).into_page(limit, most_bytes))
     }
 
-    /// Returns all receipts of a turn, the oldest first. Their number is bounded by the turn's budget; for a
-    /// client that calls tools directly, by the tenant's storage.
+    /// All receipts of a turn, oldest first. Their number is bounded by the turn's budget; for a client that
+    /// calls tools directly, by the tenant's storage.
     pub async fn receipts_of_turn(
         &self,
         session: &str,
@@ -114,7 +115,7 @@ impl Store {
         Ok(receipts)
     }
 
-    /// The place of a receipt of a session; `None` = there is no such receipt.
+    /// The position of a receipt of a session; `None` if there is no such receipt.
     async fn place_of_receipt(
         &self,
         state: &mut SqliteConnection,
@@ -143,13 +144,13 @@ impl Store {
         Ok(None)
     }
 
-    /// The latest plain rows: one more than requested, or up to the limit of bytes.
+    /// The latest receipts in rows of their own: one more than requested, or up to the limit of bytes.
     async fn receipt_rows(
         &self,
         state: &mut SqliteConnection,
         asked: ReceiptQuery<'_>,
     ) -> Result<FoundReceipts, StoreError> {
-        // The sizes first: a row that does not fit is not even read.
+        // Sizes are read first, so that a row that does not fit is not read at all.
         let select = concat!(
             "WITH sized AS (SELECT r.id, r.created, octet_length(r.body) AS bytes \
              FROM receipts r JOIN sessions s ON s.id = r.session_id \
@@ -184,8 +185,8 @@ impl Store {
         Ok(FoundReceipts { receipts, down_to })
     }
 
-    /// The latest packed receipts: one more than the limit, or up to the limit of bytes, each with the other
-    /// receipts of its row.
+    /// The latest receipts in packed rows: one more than requested, or up to the limit of bytes, together
+    /// with the others of the same rows.
     async fn packed_receipts(
         &self,
         state: &mut SqliteConnection,
@@ -218,7 +219,7 @@ impl Store {
             while let Some(packed) = blocks.next() {
                 let next = blocks.peek().map(|next| &next.last);
                 if next.is_none() && goes_on {
-                    // Read together with the next row.
+                    // This row is read again, together with the next ones.
                     from = packed.last;
                     continue 'reading;
                 }
@@ -255,7 +256,7 @@ impl Store {
 }
 
 impl FoundReceipts {
-    /// Returns whether enough receipts precede the first unread place, `next`.
+    /// Returns whether enough receipts were found that are newer than the first unread position, `next`.
     fn is_enough(&self, next: &Place, asked: ReceiptQuery<'_>) -> bool {
         let sure = self
             .receipts
@@ -267,14 +268,14 @@ impl FoundReceipts {
         many > asked.limit || i64::try_from(bytes).is_ok_and(|bytes| bytes >= asked.most_bytes)
     }
 
-    /// Keeps the receipts before the first unread place.
+    /// Drops the receipts that are not newer than the first unread position.
     fn end_before(&mut self, next: &Place) {
         self.receipts.retain(|(receipt, _)| receipt_place(receipt) > as_borrowed_place(next));
         let last = self.receipts.iter().map(|(receipt, _)| receipt_place(receipt)).min();
         self.down_to = last.map(to_owned_place);
     }
 
-    /// Joins two results, down to the place up to which both are complete.
+    /// Merges two results, down to the position at which both are complete.
     fn merge_with(mut self, other: Self) -> Self {
         self.receipts.extend(other.receipts);
         self.sort_newest_first();
@@ -290,7 +291,7 @@ impl FoundReceipts {
             .sort_unstable_by(|(one, _), (other, _)| receipt_place(other).cmp(&receipt_place(one)));
     }
 
-    /// The first receipts, the oldest first.
+    /// The newest receipts as a page, oldest first.
     fn into_page(self, limit: u32, most_bytes: i64) -> ListPage<StoredReceipt> {
         let (all, mut newer) = (self.receipts.len(), 0_i64);
         let mut rows: Vec<_> = self

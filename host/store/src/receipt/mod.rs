@@ -1,7 +1,7 @@
 //! Receipts: the effects and costs of tool calls.
 //!
-//! A receipt is a plain row, or is packed with others into one row, for example for a client that sends many
-//! calls a second. Readers see no difference.
+//! A receipt is stored in a row of its own, or packed with others into one row, for example for a client that
+//! sends many calls per second. Readers see no difference.
 
 mod list;
 mod packed;
@@ -14,34 +14,34 @@ use serde_json::value::RawValue;
 pub(crate) use packed::pack_receipts;
 pub(crate) use row::add_receipt;
 
-/// The receipt of one call. `B` is the form of the contents.
+/// The receipt of one call. `B` is the type of its contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReceiptRow<B = Value> {
-    /// Made by the caller; sorts by time as text.
+    /// The id, made by the caller; ids sort by time as text.
     pub id: String,
-    /// The path of the agent that called, within the turn.
+    /// The path within the turn of the agent that made the call.
     pub agent: String,
-    /// The agent's step.
+    /// The number of the agent's step.
     pub step: i64,
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
     /// True if the call succeeded.
     pub ok: bool,
-    /// The ending of the call, in a word.
+    /// How the call ended, as one word.
     pub ending: String,
-    /// The used fuel.
+    /// The fuel that the call used.
     pub fuel: i64,
     /// The duration of the call in microseconds.
     pub micros: i64,
-    /// The whole receipt; the caller's own form.
+    /// The whole receipt in the caller's own form.
     pub body: B,
-    /// The time of the receipt, in milliseconds since 1970.
+    /// When the receipt was made, in milliseconds since 1970.
     pub created: i64,
 }
 
-/// A receipt to store, with its contents already as text, so that storing many at once is cheap.
+/// A receipt to store, with its contents already as JSON text, so that storing many at once costs little.
 pub type NewReceipt = ReceiptRow<JsonText>;
 
 /// JSON as text.
@@ -49,10 +49,10 @@ pub type NewReceipt = ReceiptRow<JsonText>;
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
 
-/// A receipt as stored.
+/// A stored receipt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredReceipt {
-    /// The id of the placeholder of the receipt's turn.
+    /// The id of the agent's message to whose turn the receipt belongs.
     pub message: String,
     /// The receipt.
     #[serde(flatten)]
@@ -60,7 +60,7 @@ pub struct StoredReceipt {
 }
 
 impl JsonText {
-    /// The JSON text of a value; `null` if it cannot be JSON.
+    /// The JSON text of a value; `null` if it cannot be serialized.
     pub fn from_value(value: &impl Serialize) -> Self {
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
@@ -78,7 +78,7 @@ impl PartialEq for JsonText {
 }
 
 impl<B> ReceiptRow<B> {
-    /// Converts the contents of a receipt.
+    /// Converts the contents to another type.
     fn with_body<C>(self, make: impl FnOnce(B) -> C) -> ReceiptRow<C> {
         let Self { id, agent, step, call_id, tool, ok, ending, fuel, micros, body, created } = self;
         let body = make(body);

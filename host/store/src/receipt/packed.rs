@@ -1,5 +1,5 @@
-//! Receipts in one row: a JSON array, packed with LZ4. Most of the text repeats, so packed receipts need
-//! little room and little time to write.
+//! Several receipts in one row: a JSON array, compressed with LZ4. Most of the text repeats, so packed
+//! receipts need little space and little time to write.
 
 use serde_json::value::RawValue;
 use sqlx::Row as _;
@@ -10,33 +10,33 @@ use crate::error::StoreError;
 use crate::open::BadRow;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
-/// Fewer receipts become plain rows.
+/// The fewest receipts that are packed; fewer get rows of their own.
 const MIN_PACKED: usize = 4;
 
-/// Most receipts of one row.
+/// The most receipts of one packed row.
 const MAX_PACKED: usize = 128;
 
-/// A receipt with larger contents becomes a plain row.
+/// The most bytes of contents of a packed receipt; a larger one gets a row of its own.
 const MAX_SMALL: usize = 16 << 10;
 
-/// Bytes of contents after which a row gets no more receipts.
+/// The bytes of contents after which a packed row gets no more receipts.
 const MAX_CONTENTS: usize = 512 << 10;
 
-/// Most unpacked bytes of a row: the contents and the other fields.
+/// The most bytes of a packed row after decompression.
 const MAX_UNPACKED: usize = 4 << 20;
 
-/// Bytes that a row counts for besides its contents, as in the table of receipts.
+/// The bytes that each receipt counts for besides its contents, as if it had a row of its own.
 const ROW_BYTES: usize = 128;
 
-/// A row of packed receipts.
+/// A packed row, as read from the table.
 pub(super) struct PackedRow {
-    /// The largest time and id among the packed receipts.
+    /// The largest time, and the largest id, among its receipts.
     pub(super) last: (i64, String),
     message: String,
     body: Vec<u8>,
 }
 
-/// The columns of [`PackedRow::from_row`], of the table as `b`.
+/// The columns that [`PackedRow::from_row`] reads, of the table named `b`.
 macro_rules! columns {
     () => {
         "b.message_id, b.last_created, b.last_id, b.body"
@@ -44,7 +44,8 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// Adds receipts of a message. The ids must be new, without a check.
+/// The statements that store receipts of a message, packed where possible. The ids must be new; that is not
+/// checked.
 pub(crate) fn pack_receipts(
     tenant: &str,
     session: &str,
@@ -78,6 +79,7 @@ pub(crate) fn pack_receipts(
     Ok(())
 }
 
+/// The statement that stores these receipts as one packed row.
 fn insert_packed(
     tenant: &str,
     session: &str,
@@ -116,9 +118,9 @@ impl PackedRow {
         Ok(Self { last, message: row.try_get(0)?, body: row.try_get(3)? })
     }
 
-    /// The receipts, each with the bytes of its contents.
+    /// Decompresses the row; returns its receipts, each with the bytes of its contents.
     pub(super) fn unpack_receipts(&self) -> Result<Vec<(StoredReceipt, usize)>, BadRow> {
-        // The first four bytes are the unpacked size, and so the memory that unpacking would take.
+        // The first four bytes state the size after decompression, and so the memory that it would need.
         let size = self.body.first_chunk().map(|size| u32::from_le_bytes(*size));
         if !size.is_some_and(|size| usize::try_from(size).is_ok_and(|size| size <= MAX_UNPACKED)) {
             return Err("their size is missing, or larger than any that is written".into());

@@ -1,4 +1,4 @@
-//! Receipts in plain rows.
+//! Receipts in rows of their own.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::open::BadRow;
 use crate::statement::{NoRowMeaning, SqlStatement};
 
-/// The columns of [`receipt_from_row`], of the table as `r`.
+/// The columns that [`receipt_from_row`] reads, of the table named `r`.
 macro_rules! columns {
     () => {
         "r.message_id, r.id, r.agent, r.step, r.call_id, r.tool, r.ok, r.ending, r.fuel, r.micros, \
@@ -48,7 +48,7 @@ pub(crate) fn add_receipt(
     SqlStatement::new("store a receipt", NoRowMeaning::NoMessage, insert, args)
 }
 
-/// The receipt of a row.
+/// Reads a receipt from its row.
 pub(super) fn receipt_from_row(row: &SqliteRow) -> Result<StoredReceipt, BadRow> {
     let receipt = ReceiptRow {
         id: row.try_get(1)?,

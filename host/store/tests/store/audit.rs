@@ -1,4 +1,4 @@
-//! The audit log only grows, and loses a line when its time is over.
+//! Tests of the audit log: it only grows, and a line is deleted only after its time.
 
 use belljar_store::{StoreError, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
@@ -79,7 +79,7 @@ async fn lines_go_when_their_time_is_over_and_none_before() {
     };
     assert_eq!(times(&store).await, [9, 8, 7, 6, 5]);
     assert_eq!(times(&other).await, [5]);
-    // The file keeps the rest, and the bound does not fall.
+    // The file refuses to delete the rest, and the limit cannot be lowered.
     let mut db = home.raw().await;
     let error = db.execute("DELETE FROM audit WHERE at = 5").await.unwrap_err().to_string();
     assert!(error.contains("never deleted before its time"), "{error}");
@@ -116,7 +116,7 @@ async fn no_bound_makes_the_file_give_up_a_line_of_today() {
     db.execute("DELETE FROM audit_kept").await.unwrap();
     let again = format!("INSERT INTO audit_kept VALUES (1, {now})");
     assert!(db.execute(AssertSqlSafe(again)).await.is_err());
-    // As far as the bound goes at the most.
+    // The limit can be raised only up to this time.
     let most = format!("INSERT INTO audit_kept VALUES (1, {})", now - 2 * 86_400_000);
     db.execute(AssertSqlSafe(most)).await.unwrap();
     assert!(db.execute("DELETE FROM audit").await.is_err());

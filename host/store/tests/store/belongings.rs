@@ -1,4 +1,4 @@
-//! Other rows: receipts, answers, files, summaries, agents, usage.
+//! Tests of other rows: receipts, answers, files, summaries, agents, usage.
 
 use belljar_store::{MAX_AGENT_BYTES, MAX_ATTACHMENT_BYTES, ReceiptRow, StoreError, StoreWrite};
 
@@ -49,7 +49,7 @@ async fn many_receipts_are_stored_whole_or_not_at_all() {
     };
     let expected: Vec<_> = many(0..39).map(|receipt| ("m1".to_owned(), receipt)).collect();
     assert_eq!(rows(&store).await, expected);
-    // The last of them is there already.
+    // The last of these receipts exists already.
     let taken = many(40..60).chain(many(38..39)).collect();
     store.enqueue_writes(write("m1", taken)).await.unwrap_err();
     let strange =
@@ -102,7 +102,7 @@ async fn an_agent_is_changed_only_by_who_has_read_its_latest_version() {
     let store = home.open().await;
     let first = store.save_agent("scout", "one", 10, None).await.unwrap();
     assert_eq!(first, 10);
-    // Two editors; the clock has not moved.
+    // Two people edit the agent at the same time of the clock.
     let second = store.save_agent("scout", "two", 10, Some(first)).await.unwrap();
     assert_ne!(second, first);
     for stale in [None, Some(first), Some(99)] {

@@ -1,11 +1,11 @@
-//! Rows that are deleted with a session, and with a tenant.
+//! Tests of the rows that are deleted with a session, and with a tenant.
 
 use belljar_store::{NewKey, Store, StoreError, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _};
 
 use crate::support::{Home, audit, everything, full, part, usage};
 
-/// Rows of a session in each table that has any.
+/// The number of a session's rows in each table that has any.
 async fn rows_of(home: &Home, session: &str) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
     for table in home.tables_with("session_id").await {
@@ -70,7 +70,7 @@ async fn deleting_a_tenant_deletes_all_of_it_but_its_audit_log() {
     let left: Vec<&str> = left.lines().filter(|line| line.contains("'local'")).collect();
     assert_eq!(left, neighbour);
 
-    // What is still under way writes nothing for whoever gets the name next.
+    // Writes that arrive late write nothing for a later tenant of the same name.
     for late in
         [everything("w"), vec![StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1)))]]
     {
@@ -110,7 +110,7 @@ async fn what_is_under_way_for_a_deleted_tenant_writes_nothing_for_the_next_of_i
     assert!(old.save_agent("a", "text", 1, None).await.is_err());
     assert!(old.delete_all_sessions().await.is_err());
     assert_eq!(home.dump().await, before);
-    // The neighbours in the same transaction are unharmed.
+    // Other groups in the same transaction are committed.
     let own = store.for_tenant_id(&second.name, &second.id);
     let late = old.enqueue_writes(everything("w"));
     let next = own.enqueue_writes(vec![StoreWrite::Usage(part(

@@ -1,4 +1,5 @@
-//! Groups of writes: their order, their being all or nothing, and that nobody waits for ever.
+//! Tests of groups of writes: their order, that each is stored whole or not at all, and that every caller
+//! gets an answer.
 
 use std::future::Future;
 use std::pin::pin;
@@ -19,7 +20,7 @@ async fn said(store: &Store) -> Vec<String> {
     store.list_messages("s").await.unwrap().into_iter().map(|message| message.id).collect()
 }
 
-/// Whether it is ready without waiting.
+/// The value of a future that is ready without waiting; `None` if it is not.
 fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
@@ -31,12 +32,12 @@ fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
 async fn the_order_of_calls_is_the_order_of_commits() {
     let home = Home::new();
     let store = home.open().await;
-    // Nobody waits in between, so most of them go into one transaction.
+    // The test does not wait in between, so most of these groups share one transaction.
     let first = store.enqueue_writes(vec![StoreWrite::CreateSession(session("s", 1))]);
     let ids: Vec<String> = (0..600).map(|number| format!("m{number}")).collect();
     let waiting: Vec<_> = ids.iter().map(|id| store.enqueue_writes(vec![say(id)])).collect();
     assert_eq!(store.pending_writes(), 601);
-    // The last one first: that it is written says that all are.
+    // The last one is awaited first, because its commit implies that of all earlier ones.
     for committed in waiting.into_iter().rev().chain([first]) {
         committed.await.unwrap();
     }
@@ -49,7 +50,7 @@ async fn a_bad_group_in_the_middle_fails_alone_and_as_a_whole() {
     let home = Home::new();
     let store = filled(&home).await;
     let before = store.enqueue_writes(vec![say("a"), say("b")]);
-    // Its second write is wrong; its first and third must not be there either.
+    // The second write of this group fails, so its first and third must not be stored either.
     let taken = store.enqueue_writes(vec![say("x"), say("a"), say("y")]);
     let stray = store.enqueue_writes(vec![
         say("z"),
@@ -76,7 +77,7 @@ async fn what_nobody_waits_for_is_written_too() {
     let home = Home::new();
     let store = filled(&home).await;
     drop(store.enqueue_writes(vec![say("a")]));
-    // Of no writes: that all before are committed.
+    // A group without writes resolves when all earlier ones are committed.
     store.enqueue_writes(Vec::new()).await.unwrap();
     assert_eq!(said(&store).await, ["m1", "m2", "a"]);
 }
@@ -95,7 +96,7 @@ async fn closing_commits_what_was_handed_over_and_refuses_what_comes_later() {
     let late = clone.enqueue_writes(vec![say("late")]).await.unwrap_err();
     assert!(matches!(late, StoreError::Closed { .. }), "{late}");
     assert_eq!(clone.pending_writes(), 0);
-    // A second time is not a wait for nobody.
+    // Closing a second time does not wait.
     clone.close().await;
     assert_eq!(said(&home.open().await).await.len(), 302);
 }
@@ -145,7 +146,7 @@ fn without_its_runtime_a_write_is_an_error_and_not_a_wait() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let first = runtime();
     let store = first.block_on(filled(&home));
-    // The writer has not run since.
+    // The writer has not run since the runtime was left.
     let waiting = store.enqueue_writes(vec![say("a")]);
     drop(first);
     runtime().block_on(async {

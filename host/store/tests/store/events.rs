@@ -1,4 +1,4 @@
-//! Events: none is lost or comes twice, wherever a reader begins.
+//! Tests of events: none is lost or read twice, wherever a reader begins.
 
 use belljar_store::{EventBlock, MAX_BLOCK_BYTES, Store, StoreError, StoreWrite};
 
@@ -9,12 +9,12 @@ fn events(first_seq: i64, bodies: impl IntoIterator<Item = String>) -> Vec<Store
     vec![StoreWrite::Events { session: "s".into(), message: "m2".into(), block }]
 }
 
-/// An event with what could be taken for the space between two.
+/// An event whose text contains the separator of events, escaped.
 fn body(seq: i64) -> String {
     serde_json::json!({"seq": seq, "text": ",\n[{\"\\\n,"}).to_string()
 }
 
-/// Blocks of 1, 2, 3, … events, to at least `last`; gives the last id.
+/// Stores blocks of 1, 2, 3, ... events until `last` is reached; returns the number of the last event.
 async fn store_events(store: &Store, last: i64) -> i64 {
     let (mut next, mut size) = (1, 1);
     while next <= last {
@@ -74,7 +74,7 @@ async fn a_gap_or_a_repeat_is_refused_and_the_right_block_goes_on() {
         let error = store.enqueue_writes(events(first, [body(first)])).await.unwrap_err();
         assert!(matches!(error, StoreError::OutOfOrder { .. }), "{first}: {error}");
     }
-    // Those that follow a bad one would leave a gap: they fail with it.
+    // Events after an invalid block would leave a gap, so they fail with it.
     let bad = store.enqueue_writes(events(2, ["{".to_owned()]));
     let behind = store.enqueue_writes(events(3, [body(3)]));
     assert!(matches!(bad.await, Err(StoreError::Invalid { .. })));

@@ -1,4 +1,4 @@
-//! Tenants and their keys.
+//! Tests of tenants and their keys.
 
 use belljar_store::{KeyScope, NewKey, StoreError, TENANT};
 
@@ -107,7 +107,7 @@ async fn keys_stay_needed_until_the_operator_says_otherwise() {
     assert!(!registry.keys_needed().await.unwrap(), "no key was stored");
     registry.create_key(&key("k1", "acme", KeyScope::Member)).await.unwrap();
     registry.create_key(&key("k2", TENANT, KeyScope::Admin)).await.unwrap();
-    // The one is revoked, the other goes with its tenant.
+    // The first key is revoked, the other is deleted with its tenant.
     registry.revoke_key("k2", 40).await.unwrap();
     assert!(!registry.open_without_keys().await.unwrap(), "there is a key that opens");
     registry.delete_tenant("acme").await.unwrap();

@@ -1,4 +1,4 @@
-//! Lists in pages: each row once, in their order, and none of another tenant's.
+//! Tests of lists in pages: each row occurs once, in the right order, and no other tenant's rows.
 
 use belljar_store::{
     MessageStatus, NewMessage, Role, SessionKind, Store, StoreError, StoreWrite, StoredSession,
@@ -16,7 +16,7 @@ async fn store() -> (tempfile::TempDir, Store) {
             workspace: "/w".to_owned(),
             model: String::new(),
             kind: SessionKind::Chat,
-            // Two of them at the same time.
+            // Two sessions have the same time each.
             created: number / 2,
             updated: number / 2,
         };
@@ -68,7 +68,7 @@ async fn pages_of_messages_go_back_from_the_latest() {
     let page = store.messages_page("s0", before, 3, all).await.unwrap();
     assert_eq!((ids(&page).len(), page.more), (3, false));
     assert_eq!(ids(&page), ["m1", "m2", "m3"]);
-    // By bytes: one at least, and no more than fit.
+    // With a limit of bytes, a page has at least one row, and no more than fit.
     for most in [i64::MIN, 0, 1] {
         let page = store.messages_page("s0", None, 10, most).await.unwrap();
         assert_eq!((ids(&page), page.more), (vec!["m5".into()], true), "{most}");

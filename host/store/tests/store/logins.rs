@@ -1,4 +1,4 @@
-//! Logins: made with a key or the operator's link, found, ended.
+//! Tests of logins: made with a key or the operator's link, found, and ended.
 
 use belljar_store::{KeyScope, NewKey, NewLogin, Registry, TENANT};
 
@@ -77,7 +77,7 @@ async fn a_key_has_so_many_logins_and_the_newest_stay() {
     };
     assert_eq!(ids(5).await, ["link", "other", "b", "c"]);
     assert_eq!(ids(103).await, ["c"]);
-    // What has ended goes when the next one comes.
+    // Expired logins are deleted when the next one is made.
     registry.create_login(&login("d", None, 200), 2).await.unwrap();
     assert_eq!(ids(0).await, ["d"]);
 }

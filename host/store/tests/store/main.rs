@@ -1,4 +1,4 @@
-//! The store as its callers see it, on real files.
+//! Tests of the store as its callers use it, on real files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

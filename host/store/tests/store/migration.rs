@@ -1,11 +1,11 @@
-//! A file of an older program.
+//! Tests with a file of an older program.
 
 use belljar_store::{MessageStatus, SCHEMA_VERSION, Store, StoreWrite};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
 use crate::support::{Home, hanging, part, usage};
 
-/// The schema as it was released first.
+/// The schema of the first release.
 const FIRST: &str = include_str!("../../migrations/0001_sessions.sql");
 
 const ROWS: &str = "
@@ -39,7 +39,7 @@ async fn a_file_of_version_1_keeps_its_rows_and_takes_new_ones() {
     let store = home.open().await;
     let after = home.dump().await;
     for line in before.lines() {
-        // A column that is new stands behind the others.
+        // A new column comes after the older ones.
         let column = if line.starts_with("sessions|") { "|'chat'" } else { "" };
         let line = format!("{line}{column}");
         assert!(after.lines().any(|kept| kept == line), "{line}");
@@ -122,7 +122,7 @@ async fn a_schema_that_no_migration_makes_is_known_before_the_file_is_opened() {
         assert!(error.contains(why), "no `{why}` in {error}");
         assert_eq!(std::fs::read(home.file()).unwrap(), before);
     }
-    // One that says it is newer, and one of an older program with something more.
+    // A file that states a newer version, and an older file with an additional object.
     new.tamper("INSERT INTO belljar_schema VALUES (10000, 1)").await;
     check(&new).await.unwrap_err();
     older.tamper("CREATE TRIGGER spy AFTER UPDATE ON messages BEGIN SELECT 1; END").await;

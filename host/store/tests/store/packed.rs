@@ -1,4 +1,4 @@
-//! Receipts that came together and are one row: read as if each were its own.
+//! Tests of packed receipts: they are read as if each had a row of its own.
 
 use belljar_store::{ReceiptRow, Store, StoreError, StoreWrite};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, filled, receipt};
 
-/// Bytes of contents that are too many to be packed.
+/// Bytes of contents that are too many for packing.
 const LARGE: usize = 20_000;
 
 fn write(packed: bool, message: &str, rows: &[ReceiptRow]) -> Vec<StoreWrite> {
@@ -42,7 +42,7 @@ async fn many_are_few_rows_and_come_back_as_they_were() {
     assert!(of_turn.iter().map(|found| &found.receipt).eq(&all));
     assert!(of_turn.iter().all(|found| found.message == "m2"));
     assert_eq!(store.read_contents("s").await.unwrap().receipts, 300);
-    // Of small ones 128 are one row.
+    // 128 small receipts are packed into one row.
     assert_eq!(home.number("SELECT COUNT(*) FROM receipt_blocks").await, 3);
     assert_eq!(home.number("SELECT COUNT(*) FROM receipts").await, 1, "the large one");
     store.enqueue_writes(write(true, "m1", &numbered(300..303))).await.unwrap();
@@ -67,7 +67,7 @@ async fn they_take_little_room_and_count_for_their_length() {
     let text: usize = all.iter().map(|row| row.body.to_string().len()).sum();
     assert!(usize::try_from(packed).unwrap() * 2 < text, "{packed} of {text}");
     assert_eq!(rows(&store).await, all);
-    // They count as if each were a row.
+    // Packed receipts count as if each had a row of its own.
     let counted = store.stored_bytes().await.unwrap() - before;
     assert_eq!(usize::try_from(counted).unwrap(), text + 128 * all.len());
 }
@@ -81,7 +81,7 @@ async fn a_row_takes_so_many_bytes_of_them() {
         row.body = json!("x".repeat(bytes));
     }
     store.enqueue_writes(write(true, "m2", &all)).await.unwrap();
-    // 35 of these are half a MiB.
+    // 35 of these receipts have half a MiB.
     assert_eq!(home.number("SELECT COUNT(*) FROM receipt_blocks").await, 3);
     assert_eq!(rows(&store).await, all);
     let page = store.receipts_page("s", None, None, 100, 100_000).await.unwrap();
@@ -128,8 +128,8 @@ async fn packed_bytes_that_nobody_wrote_are_refused_and_take_no_memory() {
     assert!(rows(&store).await.is_empty(), "that is an empty array");
 }
 
-/// A receipt of the property below: its time, the bytes of its contents, and whether it begins another
-/// write, and a packed one.
+/// A receipt of the property test: its time, the bytes of its contents, whether it begins another write, and
+/// whether that write is packed.
 type Made = (i64, usize, bool, bool);
 
 #[test]
@@ -141,7 +141,7 @@ fn pages_are_the_same_however_receipts_are_stored() {
     );
     let config = ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() };
     let asked = (1..90_u32, prop_oneof![1..3_000_i64, Just(i64::MAX)]);
-    // The times of some come in no order, and those of others one behind the other.
+    // In some cases the receipts' times are in no order, in others they increase.
     let test = |(made, (limit, bytes), pace): (Vec<Made>, (u32, i64), i64)| {
         let later = |(at, (created, size, begins, next))| (created + at * pace, size, begins, next);
         let made = (0..).zip(made).map(later).collect();
@@ -164,7 +164,7 @@ async fn like_rows(made: Vec<Made>, limit: u32, bytes: i64) {
             message = if at % 2 == 0 { "m1" } else { "m2" };
             batch.clear();
         }
-        // The ids are in no order: a clock may have been set back.
+        // The ids are in no order, as after a clock was set back.
         let mut row = receipt(&format!("r{:03}", at * 7 % 251), created);
         row.body = json!("x".repeat(size));
         batch.push(row.clone());
@@ -180,7 +180,7 @@ async fn like_rows(made: Vec<Made>, limit: u32, bytes: i64) {
     assert!(none.rows.is_empty() && !none.more);
 }
 
-/// Reads `left`, which are the receipts of a message, page by page.
+/// Reads the receipts `left` of a message page by page.
 async fn in_pages(
     store: &Store,
     message: Option<&str>,
@@ -190,7 +190,7 @@ async fn in_pages(
 ) {
     let mut before: Option<String> = None;
     while !left.is_empty() {
-        // The newest of what is left, until they are enough.
+        // The newest of the remaining receipts must be on the next page, up to its limits.
         let page = store.receipts_page("s", message, before.as_deref(), limit, bytes).await;
         let page = page.unwrap();
         let found: Vec<_> = page.rows.into_iter().map(|row| row.receipt).collect();

@@ -1,4 +1,5 @@
-//! Lists that end behind so many bytes: each row once, in its order, and none of another tenant's.
+//! Tests of pages that end after a number of bytes: each row occurs once, in the right order, and no other
+//! tenant's rows.
 
 use belljar_store::{ListPage, StoreWrite};
 use serde_json::json;
@@ -6,10 +7,10 @@ use serde_json::json;
 use crate::support::Writes as _;
 use crate::support::{Home, audit, filled, receipt, subagent};
 
-/// Bytes of the large part of a row.
+/// The bytes of a large row.
 const LARGE: usize = 1_000;
 
-/// The names of all rows, and how many pages they take; `page` gives the one behind a name.
+/// Reads all pages; returns the names of all rows, page by page. `page` returns the page after a name.
 async fn all<T>(
     page: impl AsyncFn(Option<String>) -> ListPage<T>,
     name: impl Fn(&T) -> String,
@@ -92,7 +93,7 @@ async fn pages_of_subagents_end_behind_their_bytes() {
     };
     assert_eq!(read(100, i64::MAX).await, [["a1", "b0", "b1", "b2", "b3", "b4"]]);
     assert_eq!(read(4, i64::MAX).await, [vec!["a1", "b0", "b1", "b2"], vec!["b3", "b4"]]);
-    // The first is small; of the others each is the last that its page takes.
+    // The first row is small; each of the others is the last one on its page.
     let each = [vec!["a1", "b0"], vec!["b1"], vec!["b2"], vec!["b3"], vec!["b4"]];
     assert_eq!(read(100, 900).await, each);
     for (session, message, after) in

@@ -1,4 +1,4 @@
-//! Runs: found by their turns, and deleted when they are too many.
+//! Tests of runs: they are found by their turns, and deleted when there are too many.
 
 use belljar_store::{
     MessageEnding, MessageStatus, Role, SessionKind, StoreError, StoreWrite, StoredSession,
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::Writes as _;
 use crate::support::{Home, message, session};
 
-/// A session of this kind with one turn, whose answer is called after it.
+/// A session of this kind with one turn, whose answer has an id made of the session's.
 fn one_turn(id: &str, kind: SessionKind, status: MessageStatus) -> Vec<StoreWrite> {
     let asked = message(&format!("{id}-asked"), Role::User, MessageStatus::Completed);
     let answer = message(&format!("{id}-run"), Role::Assistant, status);
@@ -46,12 +46,12 @@ async fn only_ended_runs_past_the_newest_are_deleted_and_never_a_conversation() 
     }
     assert!(store.delete_run("b-run").await.unwrap());
     assert!(store.read_session("b-run").await.is_err());
-    // Somebody resumed it: it is a conversation now.
+    // A run that was resumed has become a conversation.
     let kind = StoreWrite::SessionKind { session: "f-run".to_owned(), kind: SessionKind::Chat };
     store.enqueue_writes(vec![kind]).await.unwrap();
     assert!(!store.delete_run("f-run").await.unwrap());
     assert_eq!(store.read_session("f-run").await.unwrap().kind, SessionKind::Chat);
-    // The one in flight ends.
+    // The run in flight ends.
     let finished = MessageEnding {
         status: Completed,
         content: json!({"text": "done"}),

@@ -1,4 +1,4 @@
-//! Sessions, messages and subagents, and the file that they are in.
+//! Tests of sessions, messages and subagents, and of their file.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ async fn a_store_where_others_could_put_another_is_refused_and_left_as_it_is() {
         "{refused}"
     );
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
-    // Only root gives files away.
+    // Only root can change a file's owner, so this part runs only as root.
     if std::os::unix::fs::chown(home.file(), Some(12_345), None).is_ok() {
         let refused = Store::open(&home.file()).await.unwrap_err();
         assert!(refused.to_string().contains("is a file of user 12345"), "{refused}");
@@ -282,7 +282,7 @@ async fn a_store_with_a_damaged_page_is_an_error_and_not_an_empty_list() {
     let home = Home::new();
     filled(&home).await.close().await;
     let mut bytes = fs::read(home.file()).unwrap();
-    // All pages but the first, which holds the schema.
+    // Overwrites all pages except for the first one, which contains the schema.
     bytes[4096..].fill(0xa5);
     fs::write(home.file(), &bytes).unwrap();
     let read = async { Store::open(&home.file()).await?.latest_sessions(10).await };

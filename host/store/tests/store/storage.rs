@@ -1,10 +1,10 @@
-//! How much is counted as stored, and that nothing stays counted.
+//! Tests of the bytes that count as stored, and that deleted rows do not count.
 
 use belljar_store::{AuditEntry, StoreWrite};
 
 use crate::support::{Home, full};
 
-/// The bytes of all sessions, as the rows themselves say.
+/// The bytes of all sessions, computed from the rows themselves.
 const SUM: &str = "SELECT (SELECT 512 * COUNT(*) FROM sessions) \
     + (SELECT SUM(128 + octet_length(content) + octet_length(metadata)) FROM messages) \
     + (SELECT COALESCE(SUM(128 + octet_length(goal) + COALESCE(octet_length(context), 0) \
@@ -19,7 +19,7 @@ const SUM: &str = "SELECT (SELECT 512 * COUNT(*) FROM sessions) \
     + (SELECT COALESCE(SUM(128 + octet_length(text)), 0) FROM compactions) \
     + (SELECT COALESCE(SUM(128 + octet_length(object) + octet_length(detail)), 0) FROM audit)";
 
-/// INV-414.
+/// INV-414: lines count until they are deleted, and lines about refusals do not count.
 #[tokio::test]
 async fn lines_of_the_audit_log_count_until_their_time_is_over_and_those_of_refusals_do_not() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! A home with a store, rows to put there, and a look at the file behind the store's back.
+//! Helpers: a home with a store, rows to store in it, and access to the file without the store.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 use tempfile::TempDir;
 
-/// Single writes, each committed when it returns.
+/// Single writes, each committed when the method returns.
 pub(crate) trait Writes {
     async fn create_session(&self, new: &StoredSession) -> Result<(), StoreError>;
     async fn append_messages(&self, session: &str, new: &[NewMessage]) -> Result<(), StoreError>;
@@ -63,7 +63,7 @@ impl Writes for Store {
     }
 }
 
-/// A home with a store.
+/// A temporary home with a store.
 pub(crate) struct Home(TempDir);
 
 impl Home {
@@ -79,20 +79,20 @@ impl Home {
         Store::open(&self.file()).await.unwrap()
     }
 
-    /// Changes the file behind the store's back.
+    /// Changes the file without the store.
     pub(crate) async fn tamper(&self, sql: &'static str) {
         let mut db = self.raw().await;
         db.execute(sql).await.unwrap();
         db.close().await.unwrap();
     }
 
-    /// A connection that knows nothing of the store.
+    /// A connection to the file without the store's settings.
     pub(crate) async fn raw(&self) -> SqliteConnection {
         let path = format!("sqlite://{}", self.file().display());
         SqliteConnection::connect(&path).await.unwrap()
     }
 
-    /// One number out of the file.
+    /// The number that a query on the file returns.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         let mut db = self.raw().await;
         let query = sqlx::query_scalar(AssertSqlSafe(sql.to_owned()));
@@ -101,7 +101,7 @@ impl Home {
         number
     }
 
-    /// The tables of the file that have a column of this name.
+    /// The tables of the file with a column of this name.
     pub(crate) async fn tables_with(&self, column: &str) -> Vec<String> {
         let mut db = self.raw().await;
         let select = "SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c \
@@ -111,7 +111,7 @@ impl Home {
         tables
     }
 
-    /// All rows of all tables, as text.
+    /// All rows of all tables as text.
     pub(crate) async fn dump(&self) -> String {
         let mut db = self.raw().await;
         let select = "SELECT t.name, group_concat('quote(\"' || c.name || '\")', ' || ''|'' || ') \
@@ -186,7 +186,7 @@ pub(crate) fn subagent(id: &str, message: &str, sort_order: i64) -> SubagentReco
     }
 }
 
-/// A session `s` with a question, a placeholder and a subagent.
+/// A store with a session `s` that has a question, a placeholder and a subagent.
 pub(crate) async fn filled(home: &Home) -> Store {
     let store = home.open().await;
     store.create_session(&session("s", 1)).await.unwrap();
@@ -199,8 +199,8 @@ pub(crate) async fn filled(home: &Home) -> Store {
     store
 }
 
-/// Sessions `s` and `t`, each with a question, a placeholder, and one of everything that
-/// belongs to them; ids of the rows begin with the session's.
+/// A store with the sessions `s` and `t`, each with a question, a placeholder, and one row of everything that
+/// belongs to them; ids of rows begin with the session's id.
 pub(crate) async fn full(home: &Home) -> Store {
     let store = home.open().await;
     for id in ["s", "t"] {
@@ -210,7 +210,7 @@ pub(crate) async fn full(home: &Home) -> Store {
     store
 }
 
-/// All that makes a session and fills it, one of each kind of write.
+/// The writes that make a session and fill it, one of each kind.
 pub(crate) fn everything(id: &str) -> Vec<StoreWrite> {
     let (session_id, answer) = (id.to_owned(), format!("{id}2"));
     let messages = vec![
@@ -225,8 +225,8 @@ pub(crate) fn everything(id: &str) -> Vec<StoreWrite> {
     writes
 }
 
-/// One of each kind of write that belongs to a placeholder. `mark` makes the ids of a second
-/// set.
+/// One of each kind of write that belongs to a placeholder. `mark` is part of the ids, so that a second set
+/// differs.
 pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<StoreWrite> {
     let (session, message) = (session.to_owned(), message.to_owned());
     let id = |kind: &str| format!("{session}-{kind}{mark}");

@@ -1,4 +1,4 @@
-//! Acknowledged writes outlive the death of the process.
+//! Tests that committed writes survive the death of the process.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use belljar_store::{JournalKind, Store, StoreWrite};
 
 use crate::support::{Home, entry, filled};
 
-/// Names the file to the child.
+/// The environment variable with the file's path for the child process.
 const FILE: &str = "BELLJAR_STORE_TEST_FILE";
 
 fn step(number: i64) -> Vec<StoreWrite> {
@@ -19,7 +19,7 @@ fn step(number: i64) -> Vec<StoreWrite> {
     }]
 }
 
-/// Writes, says what was acknowledged, and dies with writes under way.
+/// Writes, prints what was committed, and kills its own process during further writes.
 async fn write_and_die(file: &Path) -> ! {
     let store = Store::open(file).await.unwrap();
     let mut out = std::io::stdout();
@@ -78,7 +78,7 @@ async fn what_was_acknowledged_outlives_handles_that_nobody_closed() {
     drop(store.enqueue_writes(step(2)));
     drop(store);
     let again = home.open().await;
-    // The old writer ends when it has written what it was given.
+    // The old writer ends after it has written everything that was enqueued.
     let mut steps = Vec::new();
     while steps.len() < 4 {
         tokio::task::yield_now().await;

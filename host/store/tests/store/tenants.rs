@@ -1,4 +1,4 @@
-//! No tenant reaches another one's rows: every write, every read.
+//! Tests that no tenant can read or write another one's rows.
 
 use belljar_store::{
     MessageEnding, MessageStatus, NewMessage, Role, SessionHead, SessionKind, Store, StoreError,
@@ -11,8 +11,8 @@ use crate::support::{
     Home, audit, entry, everything, full, hanging, message, part, session, subagent, summary, usage,
 };
 
-/// Whether a write is about a session, and so refused to other tenants. A new kind of write
-/// does not compile until it is named here, and fails below until it is tried.
+/// The name of a write that is about a session and so must be refused to other tenants. A new kind of write
+/// does not compile until it is listed here, and fails a test until it is tried.
 fn about_a_session(write: &StoreWrite) -> Option<&'static str> {
     match write {
         StoreWrite::SessionKind { .. } => Some("kind"),
@@ -40,7 +40,7 @@ fn one_more() -> NewMessage {
     message("x", Role::User, MessageStatus::Completed)
 }
 
-/// One of each kind of write about session `s`.
+/// One of each kind of write about the session `s`.
 fn writes() -> Vec<StoreWrite> {
     let (session, placeholder) = ("s".to_owned(), "s2".to_owned());
     let mut writes = hanging("s", "s2", "-more");
@@ -54,7 +54,7 @@ fn writes() -> Vec<StoreWrite> {
     writes
 }
 
-/// A store with everything, and another tenant's view of it.
+/// A store with everything, and the store of another tenant in the same file.
 async fn two(home: &Home) -> (Store, Store) {
     let store = full(home).await;
     store.tenant_registry().create_tenant("other", 1).await.unwrap();
@@ -71,7 +71,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
     for write in writes() {
         let name = about_a_session(&write).unwrap();
         let before = home.dump().await;
-        // Alone; behind one that is its own right; and with another session's name on it.
+        // Each write is tried alone, and after a write that the tenant may make.
         let own = || StoreWrite::Usage(part("home/scout", "m", usage("2026-01-02", 1)));
         for group in [vec![write.clone()], vec![own(), write.clone()]] {
             let error = other.enqueue_writes(group).await.unwrap_err();
@@ -104,7 +104,7 @@ async fn every_write_about_a_session_is_refused_to_another_tenant() {
     assert_eq!(tried, all);
 }
 
-/// The same about a message of `s`, said to be in another session.
+/// The same write about a message of `s`, with another session's id.
 fn under_session(write: &StoreWrite, id: &str) -> Option<StoreWrite> {
     let mut write = write.clone();
     match &mut write {
@@ -117,7 +117,7 @@ fn under_session(write: &StoreWrite, id: &str) -> Option<StoreWrite> {
         | StoreWrite::Attachments { session, .. }
         | StoreWrite::Subagents { session, .. } => *session = id.to_owned(),
         StoreWrite::Answer(answer) => answer.session = id.to_owned(),
-        // These name no message that is there already.
+        // These writes name no existing message.
         StoreWrite::AppendMessages { .. }
         | StoreWrite::SessionKind { .. }
         | StoreWrite::SessionHead { .. }
@@ -186,7 +186,7 @@ async fn every_read_gives_another_tenant_nothing() {
     }
 }
 
-/// How many rows each read gives.
+/// The number of rows that each kind of read returns.
 async fn reads(store: &Store) -> Vec<(&'static str, Result<usize, StoreError>)> {
     fn rows<T>(found: Result<Vec<T>, StoreError>) -> Result<usize, StoreError> {
         found.map(|found| found.len())

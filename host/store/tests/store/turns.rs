@@ -1,4 +1,4 @@
-//! A turn in flight: its journal, and how it is found again.
+//! Tests of a turn in flight: its journal, and how it is found again.
 
 use belljar_store::{
     JournalEntry, JournalKind, MessageEnding, MessageStatus, Role, SessionKind, StoreError,
@@ -47,7 +47,7 @@ async fn the_end_of_a_turn_is_the_end_of_its_journal() {
         entries: vec![entry(JournalKind::Said, 5)],
     };
     store.enqueue_writes(vec![other]).await.unwrap();
-    // Together: an entry of the last step, and the end.
+    // An entry of the last step, together with the end of the turn.
     let mut last = journal(vec![entry(JournalKind::Result, 2)]);
     last.push(StoreWrite::FinishMessage {
         session: "s".into(),
