@@ -17,6 +17,7 @@ mod mcp;
 mod metadata;
 mod openai;
 mod patches;
+mod preinit;
 mod prose;
 mod sdks;
 mod supply;

@@ -8,7 +8,6 @@ mod sources;
 
 use anyhow::{Context, Result, bail};
 use belljar_guest_build::{CSources, PackageBuild, RustToolchain};
-use belljar_preinit::preinit_component;
 use clap::Args;
 pub(crate) use manifest::{ComponentManifest, ManifestEntry};
 use settings::ToolSettings;
@@ -175,7 +174,7 @@ fn build_component(root: &Path, name: &str, toolchain: &RustToolchain) -> Result
     if !settings.preinit {
         return Ok(bytes);
     }
-    preinit_component(&bytes)
+    crate::preinit::preinit_component(&bytes)
         .map_err(|error| anyhow::anyhow!("`{name}` could not be pre-initialised: {error:#}"))
 }
 

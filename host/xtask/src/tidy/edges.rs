@@ -129,8 +129,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("host/guest_build", &[]),
-    ("host/preinit", &["belljar-engine"]),
-    ("host/xtask", &["belljar-guest-build", "belljar-preinit"]),
+    ("host/xtask", &["belljar-engine", "belljar-guest-build"]),
     // The attacks run where tools and agents run; their guests stay on the other side.
     (
         "host/prove",

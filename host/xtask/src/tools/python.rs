@@ -64,7 +64,7 @@ pub(super) fn build_component(root: &Path, tool: &str) -> Result<Vec<u8>> {
         bail!("componentize-py failed for `{tool}`");
     }
     let mut bytes = super::read_file(&to)?;
-    let lasting = belljar_preinit::make_lasting(&mut bytes)
+    let lasting = crate::preinit::make_lasting(&mut bytes)
         .map_err(|error| anyhow::anyhow!("`{tool}`: {error:#}"))?;
     eprintln!("{tool}: {lasting} objects last");
     Ok(bytes)

@@ -33,8 +33,8 @@ const MAX_COUNT: u32 = 1 << 19;
 ///
 /// # Errors
 ///
-/// The bytes are no component, or do not contain exactly one list.
-pub fn make_lasting(component: &mut [u8]) -> Result<usize> {
+/// When it is no component, or there is no list in it.
+pub(crate) fn make_lasting(component: &mut [u8]) -> Result<usize> {
     let memory = ModuleMemory::from_component(component)?;
     let lists = (0..memory.bytes.len().saturating_sub(MARK.len())).step_by(WORD);
     let mut lists = lists.filter_map(|at| memory.list_range(at));

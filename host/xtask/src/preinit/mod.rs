@@ -1,9 +1,8 @@
 //! Pre-initializes a component: runs its export `init` once at build time, and saves the memory after that
 //! as the initial memory of every instance.
 //!
-//! For interpreters, which would otherwise set up their standard library in every store. Separate from the
-//! sandbox, because this runs when a component is built, on the project's own sources.
-#![cfg_attr(test, allow(clippy::unwrap_used))]
+//! For interpreters, whose standard library would else be set up in every store. Apart from the sandbox,
+//! as it is done when a component is built, with what the project's own sources say.
 
 mod lasting;
 
@@ -17,7 +16,7 @@ use wasmtime::{Engine, Result, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
-pub use lasting::make_lasting;
+pub(crate) use lasting::make_lasting;
 
 /// The export that is run.
 const INIT: &str = "init";
@@ -42,9 +41,9 @@ impl WasiView for PreinitGuest {
 ///
 /// # Errors
 ///
-/// The bytes are no component, have no export `init` without arguments, or `init` fails, for example because
-/// it calls an interface other than WASI.
-pub fn preinit_component(wasm: &[u8]) -> Result<Vec<u8>> {
+/// When it is no component, has no export `init` without arguments, or that does not end well: it calls
+/// something beyond WASI, say.
+pub(crate) fn preinit_component(wasm: &[u8]) -> Result<Vec<u8>> {
     let mut wizer = Wizer::new();
     wizer.init_func(INIT).keep_init_func(true);
     let (context, instrumented) = wizer.instrument_component(wasm)?;
