@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use agent_client_protocol::Error;
 use belljar_agent::Outcome;
-use belljar_session::{EventWatch, RunningTurn, SessionEvent};
+use belljar_session::{EventWatch, RunningTurn, parse_event};
+use belljar_store::SessionEvent;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
@@ -95,7 +96,7 @@ fn updates_from_event(
     if *event.message != *turn.message {
         return Vec::new();
     }
-    let Some(event) = event.parse_event() else { return Vec::new() };
+    let Some(event) = parse_event(event) else { return Vec::new() };
     updates.map_event(event.agent.to_string(), event.kind)
 }
 

@@ -10,9 +10,10 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
     ContentBlock, ContentChunk, ImageContent, MessageId, SessionUpdate,
 };
-use belljar_agent::{ChatMessage, Event, EventKind, Image};
+use belljar_agent::{ChatMessage, EventKind, Image};
 use belljar_policy::ShownText;
-use belljar_session::Turn;
+use belljar_session::{Turn, parse_event};
+use belljar_store::SessionEvent;
 use serde_json::Value;
 
 use crate::door::{AcpDoor, Connection};
@@ -76,8 +77,8 @@ pub(crate) async fn replay_history(
             break;
         }
         for event in page {
-            last = event.seq;
-            telling.replay_event(&event.message, &event.body).await.ok_or_else(gone)?;
+            last = event.id;
+            telling.replay_event(&event).await.ok_or_else(gone)?;
         }
     }
     telling.end_current().await.ok_or_else(gone)?;
@@ -144,15 +145,15 @@ impl ReplayedTurn {
 }
 
 impl HistoryReplay<'_> {
-    async fn replay_event(&mut self, message: &str, json: &str) -> Option<()> {
-        while self.now.as_ref().is_none_or(|now| now.past.message != message) {
+    async fn replay_event(&mut self, event: &SessionEvent) -> Option<()> {
+        while self.now.as_ref().is_none_or(|now| *now.past.message != *event.message) {
             self.end_current().await?;
             if !self.begin_next().await? {
                 // Of no turn that is there.
                 return Some(());
             }
         }
-        let Ok(event) = serde_json::from_str::<Event>(json) else { return Some(()) };
+        let Some(event) = parse_event(event) else { return Some(()) };
         let out = self.now.as_mut()?.handle_event(event.agent.to_string(), event.kind);
         self.send_updates(out).await
     }

@@ -20,7 +20,7 @@ pub use conversation::compaction::CompactProblem;
 pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
 pub use record::api_agents::api_agents;
-pub use record::hub::{EventWatch, SessionEvent};
+pub use record::hub::{EventWatch, parse_event};
 pub use record::layers::{held_beside, layers_root, overlay_quota, remove_stale_layers};
 pub use record::lock::is_at_work;
 pub use record::past::SessionPast;

@@ -1,6 +1,10 @@
 //! The events of sessions: stored in blocks, and read one by one from any position.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use belljar_policy::ShownText;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
@@ -36,15 +40,31 @@ pub struct EventBlock {
     pub events: Vec<String>,
 }
 
-/// A stored event.
+/// An event of a session: the one form between the row of a block and a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredEvent {
-    /// The number of the event in its session.
-    pub seq: i64,
-    /// The id of the agent's message to whose turn the event belongs.
-    pub message: String,
-    /// The event as JSON, byte for byte as stored.
-    pub body: String,
+pub struct SessionEvent {
+    /// The event's number in its session, from 1, without gaps.
+    pub id: i64,
+    /// The id of the placeholder of the event's turn.
+    pub message: Arc<str>,
+    /// The member `type` of the JSON; `event` for an event without one.
+    pub kind: Arc<str>,
+    /// The whole event as JSON, byte for byte as stored. Foreign text.
+    pub json: Arc<str>,
+}
+
+impl SessionEvent {
+    /// An event with the kind that its JSON has. An unknown kind, stored by a newer program, is kept.
+    pub fn from_json(id: i64, message: &Arc<str>, json: &str) -> Self {
+        #[derive(Deserialize)]
+        struct EventTag<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+        }
+        let kind = serde_json::from_str::<EventTag<'_>>(json);
+        let kind = kind.map_or_else(|_| "event".into(), |tag| tag.kind.into());
+        Self { id, message: Arc::clone(message), kind, json: json.into() }
+    }
 }
 
 /// The statement that adds a block.
@@ -124,7 +144,7 @@ impl Store {
         session: &str,
         after: i64,
         limit: u32,
-    ) -> Result<Vec<StoredEvent>, StoreError> {
+    ) -> Result<Vec<SessionEvent>, StoreError> {
         let limit = limit.min(MAX_EVENTS) as usize;
         let (mut page, mut bytes, mut after) = (Vec::new(), 0_usize, after);
         while page.len() < limit && bytes < MAX_PAGE_BYTES {
@@ -137,7 +157,8 @@ impl Store {
                     break;
                 }
                 bytes = bytes.saturating_add(block.body.len());
-                page.extend(self.events_of(session, block)?.filter(|event| event.seq > before));
+                let events = self.events_of(session, &block)?;
+                page.extend(events.into_iter().filter(|event| event.id > before));
             }
         }
         page.truncate(limit);
@@ -155,26 +176,17 @@ impl Store {
         rows.iter().map(|row| block_from_row(row).map_err(bad)).collect()
     }
 
-    /// Splits a block into its events, and checks that there are as many as its numbers state.
-    fn events_of(
-        &self,
-        session: &str,
-        block: EventRow,
-    ) -> Result<impl Iterator<Item = StoredEvent>, StoreError> {
+    fn events_of(&self, session: &str, block: &EventRow) -> Result<Vec<SessionEvent>, StoreError> {
         let EventRow { first_seq, last_seq, message, body } = block;
         let inner = body.strip_prefix('[').and_then(|body| body.strip_suffix(']'));
-        let bodies: Vec<String> =
-            inner.into_iter().flat_map(|inner| inner.split(BETWEEN)).map(str::to_owned).collect();
-        let expected = last_seq.checked_sub(first_seq).and_then(|more| more.checked_add(1));
+        let bodies: Vec<&str> = inner.into_iter().flat_map(|inner| inner.split(BETWEEN)).collect();
+        let expected = last_seq.checked_sub(*first_seq).and_then(|more| more.checked_add(1));
         if i64::try_from(bodies.len()).ok() != expected {
             let why = format!("{} events go by the ids {first_seq} to {last_seq}", bodies.len());
             return Err(self.bad_row(block_name(session), why));
         }
-        Ok((first_seq..=last_seq).zip(bodies).map(move |(seq, body)| StoredEvent {
-            seq,
-            message: message.clone(),
-            body,
-        }))
+        let numbered = (*first_seq..=*last_seq).zip(bodies);
+        Ok(numbered.map(|(id, json)| SessionEvent::from_json(id, message, json)).collect())
     }
 }
 
@@ -182,7 +194,7 @@ impl Store {
 struct EventRow {
     first_seq: i64,
     last_seq: i64,
-    message: String,
+    message: Arc<str>,
     body: String,
 }
 
@@ -190,11 +202,28 @@ fn block_from_row(row: &SqliteRow) -> Result<EventRow, sqlx::Error> {
     Ok(EventRow {
         first_seq: row.try_get(0)?,
         last_seq: row.try_get(1)?,
-        message: row.try_get(2)?,
+        message: row.try_get::<&str, _>(2)?.into(),
         body: row.try_get(3)?,
     })
 }
 
 fn block_name(session: &str) -> String {
     format!("a block of events of session `{}`", ShownText::clip_line(session, 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_event_has_its_kind_whichever_program_stored_it() {
+        for (json, kind) in [
+            (r#"{"event_id":1,"type":"todos","items":[]}"#, "todos"),
+            (r#"{"event_id":1,"type":"of_a_later_program"}"#, "of_a_later_program"),
+            ("[]", "event"),
+        ] {
+            let event = SessionEvent::from_json(1, &"m".into(), json);
+            assert_eq!((&*event.kind, &*event.json), (kind, json));
+        }
+    }
 }

@@ -64,7 +64,7 @@ pub use audit::{AuditEntry, MAX_DETAIL_BYTES};
 pub use compaction::Compaction;
 pub use contents::SessionContents;
 pub use error::StoreError;
-pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, StoredEvent};
+pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, SessionEvent};
 pub use journal::JournalEntry;
 pub use limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 pub use login::{NewLogin, StoredLogin};

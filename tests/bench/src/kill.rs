@@ -173,10 +173,10 @@ async fn look(site: &Site, acknowledged: &[String]) -> anyhow::Result<Found> {
         }
         let events = store.events_after(&session, 0, 10_000).await?;
         for (place, event) in events.iter().enumerate() {
-            ensure!(event.seq == place as i64 + 1, "event {} of {session} is missing", place + 1);
+            ensure!(event.id == place as i64 + 1, "event {} of {session} is missing", place + 1);
         }
         found.resumed +=
-            events.iter().filter(|event| event.body.contains("\"run_resumed\"")).count();
+            events.iter().filter(|event| event.json.contains("\"run_resumed\"")).count();
     }
     for text in acknowledged {
         let times = said.get(text).copied().unwrap_or(0);

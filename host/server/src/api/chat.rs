@@ -7,7 +7,8 @@
 use axum::extract::{FromRequest as _, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use belljar_session::{RunningTurn, SessionEvent};
+use belljar_session::RunningTurn;
+use belljar_store::SessionEvent;
 
 use crate::api::questions;
 use crate::api::turn::{Answered, ChatBody};
@@ -98,7 +99,7 @@ struct UnchangedEvents;
 
 impl EventListener for UnchangedEvents {
     async fn handle_event(&mut self, event: &SessionEvent, frames: &FrameSender) -> bool {
-        frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await
+        frames.forward_event(event).await
     }
 }
 

@@ -2,7 +2,6 @@
 
 use axum::http::HeaderMap;
 use axum::response::Response;
-use belljar_session::SessionEvent;
 use serde::Deserialize;
 
 use crate::app::HandlerContext;
@@ -74,9 +73,9 @@ async fn send_stored(ctx: &HandlerContext, session: &str, mut after: i64, frames
             }
         };
         let Some(last) = page.last() else { return };
-        after = last.seq;
-        for event in page.into_iter().map(SessionEvent::from) {
-            if !frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await {
+        after = last.id;
+        for event in page {
+            if !frames.forward_event(&event).await {
                 return;
             }
         }
@@ -92,7 +91,7 @@ async fn follow_events(ctx: &HandlerContext, mut events: EventPump, frames: &Fra
             () = frames.wait_until_closed() => false,
             () = ctx.app.stopped_token().cancelled() => false,
             event = events.next() => match event {
-                Some(event) => frames.send_event(Some(event.id), &event.kind, event.json.to_string()).await,
+                Some(event) => frames.forward_event(&event).await,
                 None => false,
             },
             due = pulse.wait_for_due() => due.is_met(ctx, frames).await,

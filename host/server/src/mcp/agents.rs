@@ -8,6 +8,7 @@ use belljar_definition::{AgentReadiness, Visibility};
 use belljar_policy::ShownText;
 use belljar_session::{
     OpenQuestion, PersonAnswer, QuestionKind, RunningTurn, ServiceError, StoredTurnOf, TurnRequest,
+    parse_event,
 };
 use belljar_store::MessageStatus;
 use rmcp::model::{
@@ -221,7 +222,7 @@ async fn follow_turn(
             _ = turn.wait_for_end() => break,
             event = watch.next_event(), if watching => match event {
                 Some(event) if *event.message == *turn.message => {
-                    let Some(event) = event.parse_event() else { continue };
+                    let Some(event) = parse_event(&event) else { continue };
                     match &event.kind {
                         EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. } => {
                             asks = true;

@@ -1,7 +1,8 @@
 //! Streams a turn in the form of OpenAI's APIs: the agent's text, step by step, and the end.
 
 use belljar_agent::{CallerInput, EventKind};
-use belljar_session::{RunningTurn, SessionEvent, StoredTurnOf};
+use belljar_session::{RunningTurn, StoredTurnOf, parse_event};
+use belljar_store::SessionEvent;
 
 use crate::app::HandlerContext;
 use crate::http::problem::Problem;
@@ -136,8 +137,8 @@ impl StepText {
         if !matches!(&*event.kind, "text_delta" | "step_started") {
             return true;
         }
-        let Some(event) = event.parse_event() else { return true };
-        // The texts of subagents are for their parent agent, not for the client.
+        let Some(event) = parse_event(event) else { return true };
+        // Texts of subagents are for their parent, not for the client.
         if event.agent.contains('/') {
             return true;
         }

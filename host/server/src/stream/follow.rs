@@ -1,6 +1,7 @@
 //! A running turn, event by event, for a stream.
 
-use belljar_session::{EventWatch, RunningTurn, SessionEvent};
+use belljar_session::{EventWatch, RunningTurn};
+use belljar_store::SessionEvent;
 
 use crate::app::HandlerContext;
 use crate::stream::pump::EventPump;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use belljar_session::{EventWatch, SessionEvent};
+use belljar_session::EventWatch;
+use belljar_store::SessionEvent;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// The most events that wait for a reader. For a slower reader, further events stay in the store until it has

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use belljar_store::SessionEvent;
 use bytes::Bytes;
 use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -64,7 +65,12 @@ impl FrameSender {
         self.send_frame(encode_event(id, kind, &self.outward.hide_in_json(json))).await
     }
 
-    /// Sends data without an event name, or with the name `kind`.
+    /// Sends a session's event unchanged; `false` = the client has disconnected.
+    pub(crate) async fn forward_event(&self, event: &SessionEvent) -> bool {
+        self.send_event(Some(event.id), &event.kind, event.json.to_string()).await
+    }
+
+    /// Sends data alone, or with the event name from the JSON.
     pub(crate) async fn send_data(&self, kind: Option<&str>, json: String) -> bool {
         let said = self.outward.hide_in_json(json);
         let data = said.as_str().replace(['\n', '\r'], " ");

@@ -10,12 +10,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_store::{CommitHandle, EventBlock, Store, StoreWrite};
+use belljar_store::{CommitHandle, EventBlock, SessionEvent, Store, StoreWrite};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::record::hub::{Block, SessionEvent, WatchHub};
+use crate::record::hub::{Block, WatchHub};
 use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_agent::Event;
-use belljar_store::{Store, StoreError, StoredEvent};
+use belljar_store::{SessionEvent, Store, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -16,40 +16,9 @@ const MAX_BEHIND: usize = 64;
 /// Events that a watcher reads from the store at once.
 const PAGE: u32 = 500;
 
-/// One event of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionEvent {
-    /// The event's number in its session, from 1, without gaps.
-    pub id: i64,
-    /// The agent's message of the event's turn.
-    pub message: Arc<str>,
-    /// The `type` of [`belljar_agent::events`].
-    pub kind: Arc<str>,
-    /// The whole event as JSON, with `event_id`, `at` (milliseconds since 1970), `session` and `message`.
-    /// Foreign text.
-    pub json: Arc<str>,
-}
-
-impl SessionEvent {
-    /// Parses the event; `None` = a newer program stored an event of an unknown type.
-    pub fn parse_event(&self) -> Option<Event> {
-        serde_json::from_str(&self.json).ok()
-    }
-}
-
-impl From<StoredEvent> for SessionEvent {
-    fn from(stored: StoredEvent) -> Self {
-        let StoredEvent { seq: id, message, body } = stored;
-        // An event of an unknown type, stored by a newer program, is passed to watchers unchanged.
-        #[derive(serde::Deserialize)]
-        struct EventTag<'a> {
-            #[serde(rename = "type", borrow)]
-            kind: std::borrow::Cow<'a, str>,
-        }
-        let kind = serde_json::from_str::<EventTag<'_>>(&body);
-        let kind = kind.map_or_else(|_| "event".into(), |kind| kind.kind.into());
-        Self { id, message: message.into(), kind, json: body.into() }
-    }
+/// Parses an event; `None` = a newer program stored an event of an unknown type.
+pub fn parse_event(event: &SessionEvent) -> Option<Event> {
+    serde_json::from_str(&event.json).ok()
 }
 
 /// Events that were stored together, in order.
@@ -178,7 +147,7 @@ impl EventWatch {
             });
             let page = page.ok()?;
             self.behind = !page.is_empty();
-            self.ready.extend(page.into_iter().map(SessionEvent::from));
+            self.ready.extend(page);
         }
     }
 
@@ -215,16 +184,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_event_has_its_kind_whichever_program_stored_it() {
-        for (body, kind) in [
-            (r#"{"event_id":1,"type":"todos","items":[]}"#, "todos"),
-            (r#"{"event_id":1,"type":"of_a_later_program"}"#, "of_a_later_program"),
-            ("[]", "event"),
-        ] {
-            let stored = StoredEvent { seq: 1, message: "m".to_owned(), body: body.to_owned() };
-            let event = SessionEvent::from(stored);
-            assert_eq!((&*event.kind, &*event.json), (kind, body));
-            assert!(event.parse_event().is_none(), "it has not the fields of one");
+    fn an_event_of_an_unknown_type_is_watched_and_not_parsed() {
+        for json in [r#"{"event_id":1,"type":"of_a_later_program"}"#, r#"{"type":"todos"}"#, "[]"] {
+            let event = SessionEvent::from_json(1, &"m".into(), json);
+            assert!(parse_event(&event).is_none(), "{json}");
         }
     }
 }

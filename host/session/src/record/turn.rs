@@ -343,7 +343,7 @@ async fn next_event(
         seq: u64,
     }
     let stored = store.events_after(session, last.saturating_sub(1), 1).await?;
-    let of_turn = stored.iter().find(|event| event.message == message);
-    let number = of_turn.and_then(|event| serde_json::from_str::<NumberedEvent>(&event.body).ok());
+    let of_turn = stored.iter().find(|event| *event.message == *message);
+    let number = of_turn.and_then(|event| serde_json::from_str::<NumberedEvent>(&event.json).ok());
     Ok(number.map_or(0, |event| event.seq.saturating_add(1)))
 }

@@ -290,8 +290,8 @@ async fn a_team_reads_back_from_the_store_as_it_ended() {
     );
     assert_eq!(session(&record), done.outcome.run.as_str());
     let events = store.events_after(session(&record), 0, 100).await.unwrap();
-    assert!(events.iter().all(|event| event.message == session(&record)));
-    assert!(events[0].body.contains("team_started"), "{}", events[0].body);
+    assert!(events.iter().all(|event| *event.message == *session(&record)));
+    assert!(events[0].json.contains("team_started"), "{}", events[0].json);
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::ModelRegistry;
 use belljar_session::{
     Admission, EventWatch, HistoryMode, PersonAnswer, QuestionKind, Service, ServiceError,
-    ServiceLimits, SessionEvent, TurnKind, TurnRequest,
+    ServiceLimits, TurnKind, TurnRequest,
 };
-use belljar_store::{MessageStatus, SessionKind, Store, SubagentStatus};
+use belljar_store::{MessageStatus, SessionEvent, SessionKind, Store, SubagentStatus};
 use serde_json::Value;
 
 use crate::store;

@@ -38,13 +38,13 @@ async fn a_reader_who_begins_anywhere_gets_each_event_once() {
                 let page = store.events_after("s", after, limit).await.unwrap();
                 assert!(page.len() <= limit as usize);
                 let Some(end) = page.last() else { break };
-                after = end.seq;
+                after = end.id;
                 read.extend(page);
             }
-            let seqs: Vec<i64> = read.iter().map(|event| event.seq).collect();
+            let seqs: Vec<i64> = read.iter().map(|event| event.id).collect();
             assert_eq!(seqs, (begin + 1..=last).collect::<Vec<i64>>(), "{limit} after {begin}");
-            assert!(read.iter().all(|event| event.body == body(event.seq)));
-            assert!(read.iter().all(|event| event.message == "m2"));
+            assert!(read.iter().all(|event| *event.json == *body(event.id)));
+            assert!(read.iter().all(|event| *event.message == *"m2"));
         }
     }
     assert!(store.events_after("s", 0, 0).await.unwrap().is_empty());
@@ -61,7 +61,7 @@ async fn a_large_page_is_cut_and_the_next_goes_on() {
     let first = store.events_after("s", 0, 100).await.unwrap();
     assert_eq!(first.len(), 1, "as many as go beyond the bound, and no more");
     let second = store.events_after("s", 1, 100).await.unwrap();
-    assert_eq!(second[0].seq, 2);
+    assert_eq!(second[0].id, 2);
 }
 
 #[tokio::test]
@@ -124,8 +124,8 @@ async fn a_reader_beside_the_writer_sees_no_gap() {
     let mut seen = 0;
     while seen < LAST {
         for event in store.events_after("s", seen, 50).await.unwrap() {
-            assert_eq!(event.seq, seen + 1);
-            seen = event.seq;
+            assert_eq!(event.id, seen + 1);
+            seen = event.id;
         }
     }
     assert!(writing.await.unwrap() >= seen);

@@ -66,10 +66,10 @@ async fn export_events(store: &Store, session: &str) -> Result<Vec<Value>, Failu
     loop {
         let page = store.events_after(session, after, MAX_EVENTS).await.map_err(store_failure)?;
         let Some(last) = page.last() else { return Ok(events) };
-        after = last.seq;
+        after = last.id;
         for event in page {
-            let value = serde_json::from_str(&event.body).map_err(|error| {
-                Failure::new(format!("event {} of the session is no JSON: {error}", event.seq))
+            let value = serde_json::from_str(&event.json).map_err(|error| {
+                Failure::new(format!("event {} of the session is no JSON: {error}", event.id))
             })?;
             events.push(value);
         }
