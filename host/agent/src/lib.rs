@@ -100,8 +100,8 @@ pub use subagent::team::{
 /// The means to end a run, for example of [`Agent::run_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{
-    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, NoAsker, PrivateQuestion,
-    ReachedMount,
+    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, ClarificationQuestion,
+    NoAsker, ReachedMount,
 };
 pub use tools::builtin::spec::builtin_tool_specs;
 pub use tools::hooks::{HookCheck, Hooks};

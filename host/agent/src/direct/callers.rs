@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::events::{Event, EventKind};
-use crate::tools::approval::asker::{Approval, ApprovalQuestion, Asker, ClarificationAnswer};
+use crate::tools::approval::asker::{
+    Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion,
+};
 
 /// The receiver of one call's reports: done, of how many, and a text. Runs in the call's own task, so it must
 /// return soon and must not wait. The sandbox bounds the number and length of reports.
@@ -92,18 +94,12 @@ impl Asker for RunningCalls {
         self.lock_state().asked.insert(id, outermost_call(call).to_owned());
     }
 
-    async fn ask_clarification(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
-        let said = match self.find_asker(id) {
-            Some(asker) => asker.ask_clarification(id, agent, question, options).await,
+    async fn ask_clarification(&self, question: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        let said = match self.find_asker(question.id) {
+            Some(asker) => asker.ask_clarification(question).await,
             None => ClarificationAnswer::Nobody,
         };
-        self.lock_state().asked.remove(&id);
+        self.lock_state().asked.remove(&question.id);
         said
     }
 }

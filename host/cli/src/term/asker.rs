@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, ApprovalQuestion, Asker, ClarificationAnswer};
+use belljar_agent::{
+    Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion,
+};
 use belljar_policy::ShownText;
 use tokio::sync::Mutex;
 
@@ -87,13 +89,8 @@ impl Asker for TerminalAsker {
         Approval::No
     }
 
-    async fn ask_clarification(
-        &self,
-        _id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
+    async fn ask_clarification(&self, asked: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        let ClarificationQuestion { agent, question, options, .. } = asked;
         let _turn = self.turn.lock().await;
         let mut text = format!("agent `{}` asks: ", ShownText::new(agent));
         text.push_str(&ShownText::clip_line(question, MAX_ARGUMENTS).to_string());

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use belljar_agent::{
-    Approval, ApprovalQuestion, Asker, ClarificationAnswer, DirectCall, DirectProgress, DirectTool,
+    Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion, DirectCall,
+    DirectProgress, DirectTool,
 };
 use belljar_policy::ShownText;
 use belljar_session::{DirectDone, QuestionKind};
@@ -261,18 +262,11 @@ impl Asker for CallAsker {
         }
     }
 
-    /// Asks a question during the call, for example of an MCP server. A client that would have to
-    /// repeat the call is not asked, because the effects before the question would happen twice.
-    async fn ask_clarification(
-        &self,
-        _id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
-        let (question, options) = (question.to_owned(), options.to_vec());
-        let kind = QuestionKind::Clarify { question, options };
-        let form = ask::question_form(agent, &kind);
+    /// A question during the call, for example of an MCP server. A client that would have to repeat the call
+    /// is not asked, because earlier effects would happen twice.
+    async fn ask_clarification(&self, asked: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        let kind = QuestionKind::from(&asked);
+        let form = ask::question_form(asked.agent, &kind);
         let (Some(form), AskingWay::Now(peer)) = (form, &self.way) else {
             return ClarificationAnswer::Nobody;
         };

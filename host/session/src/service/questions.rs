@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 
 use belljar_agent::Clock;
 use belljar_agent::{
-    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, PrivateQuestion,
+    Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, ClarificationQuestion,
 };
 
 /// An unanswered question. Foreign text.
@@ -67,6 +67,12 @@ impl From<&ApprovalQuestion<'_>> for QuestionKind {
             arguments: question.arguments.to_owned(),
             reach: question.reach.clone(),
         }
+    }
+}
+
+impl From<&ClarificationQuestion<'_>> for QuestionKind {
+    fn from(asked: &ClarificationQuestion<'_>) -> Self {
+        Self::Clarify { question: asked.question.to_owned(), options: asked.options.to_vec() }
     }
 }
 
@@ -211,27 +217,9 @@ impl Asker for TurnQuestions {
         answer.map_or(Approval::Nobody, PersonAnswer::into_approval)
     }
 
-    async fn ask_clarification(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
-        let (question, options) = (question.to_owned(), options.to_vec());
-        let kind = QuestionKind::Clarify { question, options };
-        self.ask_person(id, agent, kind, None)
-            .await
-            .map_or(ClarificationAnswer::Nobody, PersonAnswer::into_spoken_answer)
-    }
-
-    async fn clarify_privately(&self, asked: PrivateQuestion<'_>) -> ClarificationAnswer {
-        let PrivateQuestion { id, agent, question, noted, options } = asked;
-        let (question, options) = (question.to_owned(), options.to_vec());
-        let kind = QuestionKind::Clarify { question, options };
-        self.ask_person(id, agent, kind, Some(noted))
-            .await
-            .map_or(ClarificationAnswer::Nobody, PersonAnswer::into_spoken_answer)
+    async fn ask_clarification(&self, asked: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        let answer = self.ask_person(asked.id, asked.agent, (&asked).into(), asked.noted).await;
+        answer.map_or(ClarificationAnswer::Nobody, PersonAnswer::into_spoken_answer)
     }
 }
 

@@ -20,17 +20,18 @@ pub struct ApprovalQuestion<'a> {
     pub reach: &'a CallReach,
 }
 
-/// A question whose answer stays private. All but the number is foreign text.
+/// A question to a person that is answered in words. All but the number is foreign text.
 #[derive(Debug, Clone, Copy)]
-pub struct PrivateQuestion<'a> {
+pub struct ClarificationQuestion<'a> {
     /// The number in the run, as in the event.
     pub id: u64,
     /// The path of the asking agent.
     pub agent: &'a str,
-    /// The text for the person, which may repeat earlier answers.
+    /// The text for the person; of a private question, it may repeat earlier answers.
     pub question: &'a str,
-    /// The text for storage instead.
-    pub noted: &'a str,
+    /// INV-366: of a question whose answer is private, the text that is stored instead of the question. Of the
+    /// answer, only the fact is stored.
+    pub noted: Option<&'a str>,
     /// Answers to choose from.
     pub options: &'a [String],
 }
@@ -129,24 +130,10 @@ pub trait Asker: Send + Sync {
         let _ = (id, call);
     }
 
-    /// Asks the person a question of the root agent. All but the number is foreign text. Default: no person
-    /// is present.
-    async fn ask_clarification(
-        &self,
-        id: u64,
-        agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
-        let _ = (id, agent, question, options);
+    /// Asks the person a question of the root agent. Default: no person is present.
+    async fn ask_clarification(&self, question: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        let _ = question;
         ClarificationAnswer::Nobody
-    }
-
-    /// Like [`Asker::ask_clarification`]; storage gets only the noted text, and the fact of an answer. Default: nothing
-    /// is stored here.
-    async fn clarify_privately(&self, question: PrivateQuestion<'_>) -> ClarificationAnswer {
-        let PrivateQuestion { id, agent, question, noted: _, options } = question;
-        self.ask_clarification(id, agent, question, options).await
     }
 }
 

@@ -11,7 +11,7 @@ use crate::events::{EventKind, MAX_SHOWN, TodoItem};
 use crate::limits::{ANSWER_WAIT, MAX_ANSWER_BYTES, truncate_str};
 use crate::tools::answer::CallAnswer;
 use crate::tools::approval::asker::{
-    Approval, ApprovalQuestion, CallReach, ClarificationAnswer, PrivateQuestion,
+    Approval, ApprovalQuestion, CallReach, ClarificationAnswer, ClarificationQuestion,
 };
 use crate::tools::builtin::arguments::{ClarifyArguments, TodoCall};
 use crate::tools::builtin::todos::TodoList;
@@ -96,14 +96,9 @@ impl CallExecutor<'_> {
         let reach = &reach;
         let question =
             ApprovalQuestion { id, agent: &job.path, tool: permit.tool(), arguments, reach };
-        let waiting = job.pause.begin_wait();
-        let asking = timeout(ANSWER_WAIT, job.shared.host.asker.ask_approval(question));
-        let word = self.stop.run_until_cancelled(asking).await;
-        drop(waiting);
-        if let (Some(Err(_)), Some(nested)) = (&word, call.nested) {
-            nested.outer.record_unanswered_question();
-        }
-        let word = word.map(|word| word.unwrap_or(Approval::Nobody));
+        let asking = job.shared.host.asker.ask_approval(question);
+        let heard = self.wait_for_person(call, asking).await;
+        let word = heard.map(|word| word.unwrap_or(Approval::Nobody));
         job.emit_event(|| EventKind::PermissionAnswered {
             id,
             call_id: call_id.clone(),
@@ -148,26 +143,11 @@ impl CallExecutor<'_> {
             options: options.to_vec(),
             private: noted.is_some(),
         });
-        let waiting = job.pause.begin_wait();
         let asker = &job.shared.host.asker;
         asker.link_question(id, &call.call.id);
-        let asking = async {
-            match noted {
-                Some(noted) => {
-                    let private =
-                        PrivateQuestion { id, agent: &job.path, question, noted, options };
-                    asker.clarify_privately(private).await
-                }
-                None => asker.ask_clarification(id, &job.path, question, options).await,
-            }
-        };
-        let asking = timeout(ANSWER_WAIT, asking);
-        let heard = self.stop.run_until_cancelled(asking).await;
-        drop(waiting);
-        if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
-            nested.outer.record_unanswered_question();
-        }
-        let said = heard.and_then(Result::ok).unwrap_or(ClarificationAnswer::Nobody);
+        let question = ClarificationQuestion { id, agent: &job.path, question, noted, options };
+        let heard = self.wait_for_person(call, asker.ask_clarification(question)).await;
+        let said = heard.flatten().unwrap_or(ClarificationAnswer::Nobody);
         job.emit_event(|| EventKind::QuestionAnswered {
             id,
             answered: matches!(said, ClarificationAnswer::Words(_)),
@@ -178,6 +158,22 @@ impl CallExecutor<'_> {
             }
             other => other,
         }
+    }
+
+    /// Waits for a person's answer with the clocks of the run stopped, for at most [`ANSWER_WAIT`]. Outer `None` =
+    /// the run was cancelled meanwhile; inner `None` = no answer came in time.
+    async fn wait_for_person<T>(
+        &self,
+        call: PlacedCall<'_>,
+        asking: impl Future<Output = T>,
+    ) -> Option<Option<T>> {
+        let waiting = self.job.pause.begin_wait();
+        let heard = self.stop.run_until_cancelled(timeout(ANSWER_WAIT, asking)).await;
+        drop(waiting);
+        if let (Some(Err(_)), Some(nested)) = (&heard, call.nested) {
+            nested.outer.record_unanswered_question();
+        }
+        heard.map(Result::ok)
     }
 
     /// Executes a call on the agent's list of work, and shows the list to watchers.

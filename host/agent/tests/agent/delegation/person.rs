@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_agent::{Approval, ApprovalQuestion, Asker, ClarificationAnswer, EventKind, RunStatus};
+use belljar_agent::{
+    Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion, EventKind,
+    RunStatus,
+};
 
 use belljar_kit::world::{Plan, World, agent, results};
 
@@ -26,15 +29,9 @@ impl Asker for Person {
         self.word
     }
 
-    async fn ask_clarification(
-        &self,
-        _id: u64,
-        _agent: &str,
-        question: &str,
-        options: &[String],
-    ) -> ClarificationAnswer {
-        match question {
-            "which?" => ClarificationAnswer::Words(options[1].clone()),
+    async fn ask_clarification(&self, question: ClarificationQuestion<'_>) -> ClarificationAnswer {
+        match question.question {
+            "which?" => ClarificationAnswer::Words(question.options[1].clone()),
             _ => ClarificationAnswer::Nobody,
         }
     }
