@@ -6,13 +6,16 @@
 //! example, a guest's write to `a.txt` stores the content as file `7` of the layer and a record `a.txt = 7`
 //! in the index.
 //!
-//! - [`tree`] is the index in memory, [`record`] its records, [`index`] its form on disk;
-//! - [`lower_dir`] and [`layer`] are the two directories;
-//! - [`lock_view`] looks names up in both, [`acts`] changes them, [`changes`] lists the changes for the host;
-//! - [`bases`] stores the original texts for merges, [`host`] serves the code that applies changes;
+//! - [`tree`](super::tree) is the index in memory, [`record`](super::record) its records, [`index`](super::index) its
+//!   form on disk;
+//! - [`lower`](super::lower) and [`layer`](super::layer) are the two directories;
+//! - [`view`](super::view) looks names up in both, [`acts`](super::acts) changes them,
+//!   [`differences`](super::differences) lists the changes for the host;
+//! - [`bases`](super::bases) stores the original texts for merges, [`host`](super::host) serves the code that applies
+//!   changes;
 //! - [`veil`] decides whether the layer is inside the lower directory, and below which directory;
-//! - [`fork`] is an overlay that begins as a copy of another and is merged back;
-//! - [`room`] is the quota, [`state`] the part that all clones of an overlay share.
+//! - [`fork`](super::fork) is an overlay that begins as a copy of another and is merged back;
+//! - [`room`](super::room) is the quota, [`state`](super::state) the part that all clones of an overlay share.
 //!
 //! A content is written before the record that names it, and removed after the record that removes its last
 //! name; a change is acknowledged once its record is written. A process that is killed in between leaves

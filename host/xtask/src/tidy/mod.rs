@@ -51,7 +51,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     breaches.extend(rings::find_breaches(&files));
     breaches.extend(glossary::find_breaches(&files));
     breaches.extend(guide::find_breaches(root, &files));
-    breaches.extend(walks::find_breaches(&files));
+    breaches.extend(walks::find_breaches(root, &files));
     breaches.extend(crate::prose::find_breaches(&files));
     for breach in &breaches {
         crate::print_line(&format!("tidy: {breach}"));
