@@ -1,4 +1,5 @@
-//! Changes an overlay. Each change is one record, written before it takes effect.
+//! //! The changes of an overlay. Each change is one record of the index, written to disk before the change
+//! takes effect.
 
 mod fault;
 
@@ -23,25 +24,25 @@ use super::view::{DirAt, DirPlace, FoundEntry, NameMeaning, OverlayView};
 use crate::walk::{PathEnd, file_type};
 pub use fault::ChangeFault;
 
-/// The most levels of directories below the root, and bytes of a path, for a change. A moved directory may
-/// contain as much again below its new path, which still fits a record of the index.
+/// /// The limits of a path that is changed: levels of directories below the root, and bytes. If a directory
+/// is moved, the paths below it may become twice as long; a record of the index has room for such a path.
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 
-/// Bytes of a name, as on most file systems, because applying the changes makes the same name in the lower
-/// directory.
+/// /// The most bytes of a name, as on most file systems: applying the changes makes the same name in the
+/// lower directory.
 const MAX_NAME: usize = 255;
 
-/// The modes of files and directories that a guest makes.
+/// /// The permissions of the files and directories a guest makes.
 const NEW_FILE: u32 = 0o644;
 const NEW_DIRECTORY: u32 = 0o755;
 
-/// A file that is about to be copied to the layer.
+/// /// A lower file whose content is about to be copied to the layer.
 struct CopySource {
     file: File,
     stat: Stat,
     rel: RelPath,
-    /// The file's number, if the index has the file.
+    /// /// The file's number in the index, if the index already has the file.
     known: Option<u64>,
 }
 
@@ -107,7 +108,7 @@ impl OverlayView<'_> {
         Ok((self.find_upper(id)?, file))
     }
 
-    /// The file to copy, if its content is not in the layer.
+    /// /// The lower file to copy; `None` if the content is in the layer already.
     fn copy_source(
         &self,
         place: &PathEnd<DirAt>,
@@ -131,7 +132,7 @@ impl OverlayView<'_> {
         };
         let (file, stat) = opened;
         if !is_file(&stat) {
-            // The file was a regular one at the lookup.
+            // // `found` was a regular file; the file that is now opened is not.
             return Err(Errno::NXIO.into());
         }
         Ok(Some(CopySource { file, stat, rel, known }))
@@ -163,7 +164,8 @@ impl OverlayView<'_> {
         let to = self.shared.layer.create_content(id)?;
         let copied =
             beside::copy_blocking(keep, || copy_bytes(&from.file, &to, keep)).and_then(|copied| {
-                // A shared file may have grown meanwhile, so the copy is cut.
+                // // Another process may have extended the lower file during the copy, so the copy is cut to
+                // the reserved length.
                 to.set_len(copied)?;
                 if keep > 0 || file_length(&from.stat) == 0 {
                     futimens(&to, &kept_times(&from.stat, times))?;
@@ -181,7 +183,7 @@ impl OverlayView<'_> {
         Ok(id)
     }
 
-    /// Records a copied file; after a failure, no part of the copy remains.
+    /// /// Records a copied file in the index. After a failure, no part of the copy remains.
     fn settle_file(
         &mut self,
         id: u64,
@@ -202,7 +204,8 @@ impl OverlayView<'_> {
         done.inspect_err(|_| self.shared.layer.remove_content(id))
     }
 
-    /// Sets the content at a path atomically; an existing file loses the name. For the host.
+    /// /// For the host: sets the content at a path atomically. A file that already has the path loses the
+    /// name.
     pub(super) fn put_file(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -245,7 +248,8 @@ impl OverlayView<'_> {
         Ok(())
     }
 
-    /// Shows a lower object that guests cannot change at a free path. For the host.
+    /// /// For the host: shows a lower object guests cannot change (a link, for example) at a path where no
+    /// object exists.
     pub(super) fn put_other(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -272,7 +276,7 @@ impl OverlayView<'_> {
         }
         let path = self.path_at(place)?;
         let hidden = self.hidden_entry(place.parent_dir(), name)?;
-        // A hidden name counts as a new one.
+        // // A name that now only hides a lower object is a new entry for the quota.
         if found.child == NameMeaning::Lower || self.is_own_place(found) {
             self.has_room(1)?;
         }
@@ -342,15 +346,15 @@ impl OverlayView<'_> {
             opened.and_then(Result::ok)
         });
         self.commit_change(IndexChange::Moved { from, to, left, hidden, mode })?;
-        // A program that writes to another name and renames is changing the replaced file, so its
-        // digest is needed.
+        // // A program that writes a new file and renames the file over an old one is in effect changing the
+        // old file. The old file's digest is therefore needed to apply the change.
         if let Some((file, stat)) = replaced {
             self.shared.digests.add_file(LowerState::from_stat(&stat), file);
         }
         Ok(())
     }
 
-    /// The file's permissions.
+    /// /// The permissions of a file, as guests see them.
     pub(super) fn file_mode(&self, found: &FoundEntry) -> u32 {
         match found.child {
             NameMeaning::File(id) => {
@@ -399,7 +403,7 @@ impl OverlayView<'_> {
             _ => None,
         };
         self.commit_change(IndexChange::Times { path, times: to_file_times(times) })?;
-        // A reader shows these times even after the last name is removed.
+        // // An open handle shows these times even after the last name is removed.
         let file = known.and_then(|id| self.state.tree.find_file(id));
         if let Some((file, origin)) =
             file.and_then(|file| Some((file, file.record.origin.as_ref()?)))
@@ -421,7 +425,8 @@ impl OverlayView<'_> {
         }
     }
 
-    /// Adds a lower file to the index without changing it.
+    /// /// Adds a lower file to the index, with its content still in the lower directory. Returns the file's
+    /// number.
     fn take_in(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -439,7 +444,8 @@ impl OverlayView<'_> {
         Ok(id)
     }
 
-    /// Checks that a path is free; returns the path and the hidden lower object, if any.
+    /// /// Checks that a path is free. Returns the path, and the lower object a new entry would hide, if
+    /// any.
     fn free_path(
         &self,
         place: &PathEnd<DirAt>,
@@ -453,8 +459,8 @@ impl OverlayView<'_> {
         Ok((self.path_at(place)?, self.hidden_entry(place.parent_dir(), name)?))
     }
 
-    /// The lower object that an entry of this name hides. An already hidden object stays the one of that
-    /// time. The path of an invisible directory is not free.
+    /// /// The lower object an entry of the name hides. If the name already hides an object, that object's
+    /// recorded state stays. Fails for the name of the veiled directory.
     fn hidden_entry(&self, dir: &DirAt, name: &OsStr) -> Result<Option<LowerState>, Errno> {
         if dir.lower.as_ref().is_some_and(|lower| lower.is_veil_name(name)) {
             return Err(Errno::PERM);
@@ -472,7 +478,7 @@ impl OverlayView<'_> {
         }
     }
 
-    /// The path of an object that is about to be changed.
+    /// /// The path of an object that is about to be changed, checked by the limits of a path.
     pub(super) fn path_at(&self, place: &PathEnd<DirAt>) -> Result<RelPath, Errno> {
         let dir = self.path_of(place.parent_dir())?.ok_or(Errno::NOENT)?;
         let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
@@ -485,7 +491,7 @@ impl OverlayView<'_> {
         Ok(path)
     }
 
-    /// The path of a directory as guests see it; `None` = it was removed.
+    /// /// The path of a directory, as guests see the path. `None` if the directory was removed.
     fn path_of(&self, dir: &DirAt) -> Result<Option<RelPath>, Errno> {
         let tree = &self.state.tree;
         let lower = match (dir.at, &dir.lower) {
@@ -517,14 +523,15 @@ impl OverlayView<'_> {
         self.state.uppers.get(&id).map(Arc::clone).ok_or(Errno::NOENT)
     }
 
-    /// Records a change, and applies it.
+    /// /// Writes a change to the index on disk, and applies the change to the tree in memory.
     fn commit_change(&mut self, act: IndexChange) -> Result<(), ChangeFault> {
         self.write_down(act)?;
         self.note_digests();
         Ok(())
     }
 
-    /// Records the new digests. A lost digest is computed again on demand, if the file still exists.
+    /// /// Writes newly computed digests to the index. A digest that cannot be written is computed again when
+    /// needed.
     pub(super) fn note_digests(&mut self) {
         for (seen, digest) in self.shared.digests.drain_digests() {
             let _ = self.write_down(IndexChange::Digest { seen, digest });
@@ -547,7 +554,7 @@ impl OverlayView<'_> {
             }
         }
         if state.index.is_long() {
-            // If this fails, the present index stays valid, only longer.
+            // // If this fails, the longer index on disk stays valid.
             let _ = state.index.replace_records(&state.tree.to_records());
         }
         Ok(())
@@ -558,7 +565,7 @@ fn file_length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// Times for the index, with the present filled in.
+/// /// The stated times in the form of the index. "Now" becomes the current time.
 fn to_file_times(times: &Timestamps) -> FileTimes {
     let stated = |time: &Timespec| match time.tv_nsec {
         UTIME_OMIT => None,
@@ -568,7 +575,7 @@ fn to_file_times(times: &Timestamps) -> FileTimes {
     FileTimes { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
 }
 
-/// The times of a copy: the file's, or the explicitly set ones.
+/// /// The times of a file's copy: the times set explicitly, else the times of the original.
 fn kept_times(stat: &Stat, times: FileTimes) -> Timestamps {
     let time = |set: Option<FileTime>, own: FileTime| {
         let FileTime { seconds, nanoseconds } = set.unwrap_or(own);

@@ -1,5 +1,5 @@
-//! Texts before their first change: the common base for a merge, when a file was changed both in the overlay
-//! and in the lower directory.
+//! Stores texts as they were before an agent's first change. A merge needs such a text as the common base,
+//! if a file was changed both in the overlay and in the lower directory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -13,16 +13,17 @@ use rustix::io::Errno;
 use super::layer::open_subdirectory;
 use super::room::OverlayRoom;
 
-/// Bytes of a stored text, because larger texts are not merged.
+/// The most bytes of a stored text; larger texts are not merged.
 pub(super) const LARGEST: u64 = 4 << 20;
-/// The first bytes of a file, in which a zero byte marks it as binary, as in git.
+/// How many bytes at the start of a file are checked for a zero byte, which marks a binary file, as in git.
 const LOOKED_AT: usize = 8000;
-/// These texts may use this part of the quota (a quarter) in addition; the pool counts them too.
+/// The stored texts may use a quarter of the quota, in addition to the quota. The pool counts their bytes
+/// too.
 const PART: u64 = 4;
 
 const NEW: &str = "new";
 
-/// The directory of the layer with these texts, named by their SHA-256.
+/// The directory of the stored texts in a layer. Each file is named by the SHA-256 of its text.
 #[derive(Debug)]
 pub(super) struct BaseTexts {
     dir: OwnedFd,
@@ -31,7 +32,8 @@ pub(super) struct BaseTexts {
 }
 
 impl BaseTexts {
-    /// Opens the texts of a layer; `beside` is the room of its contents.
+    /// Opens the stored texts of a layer, and removes other files there. `beside` is the quota of the layer's
+    /// contents.
     pub(super) fn open(layer: BorrowedFd<'_>, beside: &OverlayRoom) -> io::Result<Self> {
         let room = beside.with_part(PART);
         let dir = open_subdirectory(layer, "bases")?;
@@ -58,7 +60,8 @@ impl BaseTexts {
         Ok(Self { dir, room, held: Mutex::new(held) })
     }
 
-    /// Stores a content, if it is text and fits. Otherwise a merge is impossible, without further harm.
+    /// Stores a content if it is text and there is space. If not, the file cannot be merged later; nothing
+    /// else depends on it.
     pub(super) fn store_base(&self, digest: [u8; 32], content: &[u8]) {
         let mut held = self.lock_held();
         let size = content.len() as u64;
@@ -83,7 +86,7 @@ impl BaseTexts {
         Ok(renameat(&self.dir, NEW, &self.dir, base_name(digest))?)
     }
 
-    /// Bytes of all texts.
+    /// The bytes of all stored texts.
     pub(super) fn used_bytes(&self) -> u64 {
         self.room.used_bytes()
     }
@@ -93,7 +96,7 @@ impl BaseTexts {
         openat(self.dir.as_fd(), base_name(digest), flags, Mode::empty()).map(File::from)
     }
 
-    /// Removes texts that are no longer needed.
+    /// Removes all texts but those with these digests.
     pub(super) fn retain_wanted(&self, wanted: &HashSet<[u8; 32]>) {
         self.lock_held().retain(|digest, size| {
             let stays = wanted.contains(digest)

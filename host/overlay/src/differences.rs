@@ -1,4 +1,4 @@
-//! Lists the changes of an overlay for the host. Guests never see this list.
+//! Lists the changes in an overlay for the host. Guests do not see the list.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -19,54 +19,54 @@ use super::view::{OverlayView, ReadFile};
 use super::way::place_at;
 use crate::Digest;
 
-/// A difference from the lower directory.
+/// A difference between the overlay and the lower directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The path that the agent sees, relative to the lower directory.
+    /// The path in the overlay, as the agent sees it.
     pub path: PathBuf,
-    /// The kind of difference.
+    /// What kind of difference it is.
     pub kind: ChangeKind,
-    /// Whether the object is a directory; for a deletion, whether it was one.
+    /// Whether the changed object is a directory; for a deletion, whether it was.
     pub directory: bool,
-    /// The permissions of a file, for example `0o755`; for a deleted file, the former ones.
+    /// The permissions of the file, for example `0o755`; for a deleted file, as before.
     pub mode: u32,
-    /// The lower directory's file before its first change, hiding or move; for a rename, the file at `from`.
-    /// `None` = no such file.
+    /// The lower file as it was before the agent first changed, deleted or moved it. For a rename, the file
+    /// at `from`. `None`: there was no lower file.
     pub original: Option<OriginalState>,
 }
 
-/// The kind of difference. A directory comes before its entries; the lower entries of a new, renamed or
-/// deleted directory are not listed again.
+/// The kind of a difference. A directory is listed before its entries; lower entries of a directory that is
+/// new, renamed or deleted are not listed again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// A new object.
+    /// The object is new.
     Added,
-    /// The content may differ. A replaced file counts as modified too.
+    /// The file's content may differ. A replaced file counts as modified too.
     Modified,
-    /// Deleted, with all its content.
+    /// The object is deleted, with everything below.
     Deleted,
-    /// Moved from another path.
+    /// The object was moved from another path.
     Renamed {
         /// The path in the lower directory.
         from: PathBuf,
-        /// Whether the content may differ too. Changes below a directory are separate entries.
+        /// Whether the content may differ too. Changes below a moved directory are listed separately.
         modified: bool,
     },
-    /// Only the permissions differ.
+    /// The permissions differ, and nothing else.
     Mode,
 }
 
-/// The state of a file in the lower directory. The host compares it before applying a change, so that a
-/// changed file is not overwritten.
+/// The state of a lower file at one moment. Before the host applies a change, it compares this with the
+/// present state, so that a file changed by somebody else is not overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OriginalState {
-    /// Device and inode numbers.
+    /// The device and the inode.
     pub identity: (u64, u64),
     /// The size in bytes.
     pub size: u64,
-    /// The time of the last change of the content.
+    /// When the content was last changed.
     pub modified: SystemTime,
-    /// The time of the last change of the content or status.
+    /// When the content or the status was last changed.
     pub changed: SystemTime,
     /// The permissions.
     pub mode: u32,
@@ -74,14 +74,14 @@ pub struct OriginalState {
     pub directory: bool,
     /// Whether the object was a link.
     pub link: bool,
-    /// For a deletion, the time of hiding, or the earliest such time of a directory's entries. The agent
-    /// never saw changes after that time.
+    /// For a deletion: when the object was hidden; for a directory, the earliest such time of its entries.
+    /// Later changes to the object were never visible to the agent.
     pub hidden: Option<SystemTime>,
     /// The number of hard links. A file with several must not be changed in place, because another link may
     /// be anywhere.
     pub links: u64,
-    /// The SHA-256 of a copied file's original content. `None` = the file was not copied, is larger than 256
-    /// MiB, or changed before the digest was made.
+    /// The SHA-256 of the content before the agent changed it. `None`: the file was not changed, has over 256
+    /// MiB, or was changed by somebody else before the digest was made.
     pub digest: Option<Digest>,
 }
 
@@ -100,12 +100,12 @@ impl Overlay {
         changes
     }
 
-    /// Opens a file for reading, as the agent sees it. Links are not followed, including those of the lower
-    /// directory.
+    /// Opens a file for reading, as the agent sees it. Does not follow links, neither the agent's path nor
+    /// the lower directory's.
     ///
     /// # Errors
     ///
-    /// The file is missing or is not a regular file.
+    /// There is no regular file at the path.
     pub fn open_file(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let rel = RelPath::from_bytes(path.as_ref().as_os_str().as_bytes());
         let rel = rel.ok_or(io::ErrorKind::InvalidInput)?;
@@ -120,7 +120,7 @@ impl Overlay {
 }
 
 impl OverlayView<'_> {
-    /// Makes the digests that are missing because the process that made them was killed.
+    /// Makes digests that are missing because a process was killed before making them.
     fn make_digests(&mut self) {
         let tree = &self.state.tree;
         let origins = tree.iter_files().filter_map(|(_, file)| {
@@ -141,13 +141,14 @@ impl OverlayView<'_> {
     }
 }
 
+/// Collects the changes by walking the index.
 struct ChangeCollector<'a> {
     view: &'a OverlayView<'a>,
-    /// Lower paths whose content is visible at another path, so no deletion is listed.
+    /// Lower paths whose objects were moved, so no deletion is listed there.
     moved: HashSet<RelPath>,
-    /// Files that are visible at their lower path; their other names are new files.
+    /// Files that are still at their lower path; further names of such a file are new files.
     at_home: HashSet<u64>,
-    /// Files that are already listed as renamed.
+    /// Files already listed as renamed.
     renamed: HashSet<u64>,
     found: Vec<Change>,
 }
@@ -232,8 +233,8 @@ impl<'a> ChangeCollector<'a> {
     ) {
         let FileNode { record, times, .. } = file;
         let origin = record.origin.as_ref().filter(|origin| {
-            // One of several names is the original path, or counts as the rename; the rest are new
-            // files.
+            // A file with several names has one that is the original path or counts as the rename; the
+            // others are new files.
             Some(&origin.rel) == own || (!self.at_home.contains(&id) && self.renamed.insert(id))
         });
         let (kind, original) = match origin {
@@ -248,7 +249,7 @@ impl<'a> ChangeCollector<'a> {
                 (kind, Some(&origin.seen))
             }
             Some(origin) => {
-                // The object at the new path is deleted, unless it was moved itself.
+                // The former object at the new path counts as deleted, unless it was moved too.
                 self.collect_deleted(&path, own, entry);
                 let (from, modified) = (host_path(&origin.rel), record.copied);
                 (ChangeKind::Renamed { from, modified }, Some(&origin.seen))
@@ -318,7 +319,7 @@ impl<'a> ChangeCollector<'a> {
 }
 
 impl OriginalState {
-    /// The state in the index's form.
+    /// This state as the index stores it.
     pub(super) fn to_snapshot(self) -> LowerState {
         let kind = match (self.directory, self.link) {
             (true, _) => LowerKind::Directory,
@@ -337,7 +338,7 @@ impl OriginalState {
         }
     }
 
-    /// The time of hiding in the index's form.
+    /// The time of hiding as the index stores it.
     pub(super) fn hidden_since(&self) -> Option<FileTime> {
         self.hidden.map(index_time)
     }
@@ -358,7 +359,7 @@ fn system_time(time: FileTime) -> SystemTime {
     begun.and_then(|time| time.checked_add(part)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// The inverse of [`system_time`].
+/// Converts a time back, as the inverse of [`system_time`].
 fn index_time(time: SystemTime) -> FileTime {
     let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {

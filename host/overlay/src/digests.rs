@@ -1,4 +1,4 @@
-//! Digests of copied files, made in the background, so that a writer does not wait.
+//! Makes the digests of copied files in the background, so that a guest that writes does not wait.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 use super::bases::{self, BaseTexts};
 use super::record::LowerState;
 
-/// Waiting files, each open. Further ones are not queued.
+/// The most files that wait for a digest; each is open. For a further file, the writer waits.
 const MOST: usize = 64;
-/// Bytes of a digested file. A larger one is identified only by size and times.
+/// The most bytes of a file that gets a digest. A larger file is recognized by size and times only.
 const LARGEST: u64 = 256 << 20;
-/// Bytes read in one step.
+/// The bytes that are read at a time.
 const STEP: usize = 256 << 10;
 
-/// The files waiting for a digest, and the finished digests.
+/// The files that wait for a digest, and the finished digests.
 #[derive(Debug)]
 pub(super) struct DigestQueue {
     shared: Arc<DigestShared>,
@@ -34,7 +34,7 @@ struct DigestShared {
 struct DigestState {
     waiting: VecDeque<(LowerState, File)>,
     made: Vec<(LowerState, [u8; 32])>,
-    /// Whether a thread is running; it ends when no file waits.
+    /// Whether a thread works on the queue; it ends when no file waits.
     works: bool,
 }
 
@@ -44,7 +44,7 @@ impl DigestQueue {
         Self { shared: Arc::new(DigestShared { state, idle, bases }) }
     }
 
-    /// Queues a file for its digest; `seen` = the state at opening.
+    /// Adds a file to the queue; `seen` is its state when it was opened.
     pub(super) fn add_file(&self, seen: LowerState, file: File) {
         if seen.size > LARGEST {
             return;
@@ -72,12 +72,12 @@ impl DigestQueue {
         }
     }
 
-    /// The digests finished since the last call.
+    /// Returns the digests finished since the last call.
     pub(super) fn drain_digests(&self) -> Vec<(LowerState, [u8; 32])> {
         std::mem::take(&mut self.shared.lock_state().made)
     }
 
-    /// Waits until no file waits for a digest.
+    /// Waits until all files of the queue have digests.
     pub(super) fn wait_idle(&self) {
         let mut state = self.shared.lock_state();
         while state.works {
@@ -87,7 +87,7 @@ impl DigestQueue {
 }
 
 impl Drop for DigestQueue {
-    /// Clears the queue, so that the thread ends after its present file.
+    /// Empties the queue, so that the thread ends after its present file.
     fn drop(&mut self) {
         self.shared.lock_state().waiting.clear();
     }
@@ -118,7 +118,8 @@ impl DigestShared {
     }
 }
 
-/// The SHA-256 of a file, if unchanged during reading. A text is also stored under the digest.
+/// The SHA-256 of a file; `None`: the file is too large, or changed meanwhile. A text is also stored, for
+/// merges.
 pub(super) fn digest_file(seen: &LowerState, file: &File, bases: &BaseTexts) -> Option<[u8; 32]> {
     let same = || rustix::fs::fstat(file).is_ok_and(|stat| LowerState::from_stat(&stat) == *seen);
     if seen.size > LARGEST || !same() {

@@ -1,17 +1,17 @@
-//! An overlay for one subagent: it begins as a copy of its parent's overlay and is merged back.
+//! A fork: an overlay for a subagent that begins as a copy of the parent's overlay, and is merged back.
 //!
 //! ```text
-//! DIR/base   the parent's layer at the time of the copy; never written again
+//! DIR/base   a copy of the parent's layer, as the fork began; never written again
 //! DIR/mine   the layer of the subagent
 //! ```
 //!
 //! Both are layers over the same lower directory. They are made beside `DIR` and then moved there, so that a
-//! killed process never leaves half of a fork: opening `DIR` again finds the whole fork or makes a new one.
+//! killed process never leaves half a fork: opening `DIR` finds a whole fork, or makes a new one.
 //!
-//! A merge compares three trees: the subagent's, the common base, and the parent's. It proceeds path by path
-//! with the operations that guests have, each of them atomic. Merging again finishes an interrupted merge,
-//! because equal files are left alone. For example, if both changed `a.txt`, the parent's version stays and
-//! the subagent's becomes `a.txt.from-scout`.
+//! A merge compares three trees: the subagent's, the base, and the parent's. It goes path by path, with the
+//! operations that guests have, each of them atomic. If a merge was interrupted, merging again finishes the
+//! work, because equal files are left alone. For example, if both changed `a.txt`, the parent's file stays,
+//! and the subagent's becomes `a.txt.from-scout`.
 
 mod comparison;
 
@@ -39,59 +39,59 @@ use comparison::{ForkComparison, differing_names};
 pub(super) const BASE: &str = "base";
 pub(super) const MINE: &str = "mine";
 
-/// Conflicts that are listed one by one; further ones are only counted.
+/// The most conflicts listed; further ones are counted.
 const MAX_TOLD: usize = 100;
-/// Names that are tried for a file beside a conflicting one.
+/// The most names to try for a conflicting file.
 const MAX_BESIDE: u32 = 1_000;
-/// Bytes compared in one step.
+/// The bytes of two files compared at a time.
 const STEP: usize = 64 << 10;
 
-/// A subagent's overlay. The fork stays on disk, and counts in the pool, until a merge or a discard.
+/// A subagent's overlay. Stays on disk, and counts in the pool, until it is merged or discarded.
 #[derive(Debug)]
 pub struct OverlayFork {
     dir: PathBuf,
     mine: Overlay,
 }
 
-/// The result of a merge.
+/// What a merge did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergeResult {
-    /// Files and directories of the parent that the merge changed.
+    /// The number of the parent's files and directories the merge changed.
     pub changed: u64,
-    /// The paths that both sides changed, at most a hundred of them.
+    /// The paths that both sides changed, at most a hundred.
     pub conflicts: Vec<MergeConflict>,
-    /// The count of further conflicts.
+    /// The number of further conflicts.
     pub more: u64,
 }
 
-/// A path changed on both sides. The parent's version stays.
+/// A path that both sides changed. The parent's version stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeConflict {
-    /// The path.
+    /// The path in the parent's overlay.
     pub path: PathBuf,
-    /// The path of the subagent's version after the merge. `None` = no version exists: the subagent removed
-    /// or moved the file that the parent changed, or the file is a link.
+    /// Where the subagent's version is after the merge. `None`: there is no version, because the subagent
+    /// removed or moved the file the parent changed, or because the object is a link.
     pub beside: Option<PathBuf>,
 }
 
 impl Overlay {
-    /// Opens the fork in the directory `dir`, or makes a new one that begins as a copy of this overlay. A new
-    /// fork counts in the pool with the size of this overlay, until a merge or a discard; an existing fork
-    /// was counted before.
+    /// Opens the fork in the directory `dir`, or makes a fork there as a copy of this overlay. A new fork
+    /// counts in the pool with this overlay's size, until a merge or a discard; an existing fork is counted
+    /// already.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made or opened, or the pool has no room for a copy of this size.
+    /// The directory cannot be made or opened, or the pool has no space for a copy.
     pub fn open_fork(&self, dir: impl AsRef<Path>) -> Result<OverlayFork, OverlayError> {
         self.fork_until(dir, &StopSignal::never_raised())
     }
 
-    /// Opens or makes a fork like [`Overlay::open_fork`], and stops between two files when the signal is raised. A
-    /// stopped call leaves no new fork behind.
+    /// Like [`Overlay::open_fork`], but stops between two files when `stop` is raised. No new fork remains
+    /// then.
     ///
     /// # Errors
     ///
-    /// Those of [`Overlay::open_fork`], and an error for a raised signal.
+    /// The errors of [`Overlay::open_fork`]; also, `stop` was raised.
     pub fn fork_until(
         &self,
         dir: impl AsRef<Path>,
@@ -113,33 +113,33 @@ impl Overlay {
         Ok(OverlayFork { dir: dir.to_owned(), mine })
     }
 
-    /// Opens another layer over the same lower directory, with the same bounds.
+    /// Opens another layer over the same lower directory, with the same quota.
     fn opened_like(&self, layer: &Path, stop: &StopSignal) -> Result<Self, OverlayError> {
         Self::open_with(&self.shared.path, layer, self.shared.room.quota_and_pool(), stop)
     }
 }
 
 impl OverlayFork {
-    /// The path of the layer of the fork in `dir`.
+    /// The path of the subagent's layer, for a fork in `dir`.
     pub fn layer_in(dir: &Path) -> PathBuf {
         dir.join(MINE)
     }
 
-    /// The overlay that the subagent reads and changes.
+    /// The overlay in which the subagent works.
     pub fn overlay(&self) -> &Overlay {
         &self.mine
     }
 
-    /// Removes the fork, with all its changes.
+    /// Removes the fork with all its changes.
     ///
     /// # Errors
     ///
     /// The directory cannot be removed.
     pub fn discard(self) -> io::Result<()> {
         let files = self.mine.used_quota().files;
-        // The maker of digests would otherwise write into a directory that is being removed.
+        // The thread that makes digests must not write into a directory that is being removed.
         self.mine.shared.digests.wait_idle();
-        // Under its own name the fork is whole or missing, whenever the process dies.
+        // Renamed first, so that a killed process leaves a whole fork or none under the fork's own name.
         let gone = self.dir.with_extension("gone");
         match std::fs::remove_dir_all(&gone) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -151,8 +151,8 @@ impl OverlayFork {
         Ok(())
     }
 
-    /// The paths at which the fork differs from its base: at most `most` of them, and the count of further
-    /// ones. A new directory and its content count as one path.
+    /// The paths at which the fork differs from its base, at most `most`, and the number of further paths. A
+    /// new directory counts as one path with everything in it.
     ///
     /// # Errors
     ///
@@ -170,12 +170,12 @@ impl OverlayFork {
     }
 
     /// Merges the subagent's changes into the parent's overlay, and removes the fork. `name` is the
-    /// subagent's name and becomes part of the names of conflicting files, for example `FILE.from-scout`.
+    /// subagent's name, which becomes part of the names of conflicting files, for example `FILE.from-scout`.
     ///
     /// # Errors
     ///
     /// A file cannot be read or written, or the parent's overlay is full. The fork then stays, and so do the
-    /// changes that were merged before the error.
+    /// changes merged before the error.
     pub fn merge_into(self, parent: &Overlay, name: &str) -> io::Result<MergeResult> {
         let base = parent
             .opened_like(&self.dir.join(BASE), &StopSignal::never_raised())
@@ -201,13 +201,14 @@ fn top_dir(view: &OverlayView<'_>, overlay: &Overlay) -> DirAt {
     view.resolve_dir(&OverlayView::root_ref(), Some(overlay.lower_dir()))
 }
 
-/// The suffix of a file beside a conflicting one, for example `.from-scout`.
+/// The ending of a conflicting file's name, for example `.from-scout`.
 fn name_suffix(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
     let name: String = name.chars().take(64).map(plain).collect();
     format!(".from-{name}")
 }
 
+/// A merge of a fork into its parent.
 struct ForkMerge<'a> {
     parent: &'a Overlay,
     base: OverlayView<'a>,
@@ -216,13 +217,13 @@ struct ForkMerge<'a> {
     merged: MergeResult,
 }
 
-/// The object that a name refers to.
+/// What a name refers to, in one of the three trees.
 enum ForkEntry {
     Nothing,
     Dir(DirAt),
     File(ForkFile),
-    /// A link or a special file. Guests cannot change such a file, but can move a directory that contains it.
-    /// The origin is always in the lower directory.
+    /// A link or a special file, whose origin is in the lower directory. Guests cannot change such an object,
+    /// but can move the directory around it.
     Other(ContentOrigin),
 }
 
@@ -233,8 +234,8 @@ struct ForkFile {
 }
 
 impl ForkMerge<'_> {
-    /// Merges one directory from its base version to the subagent's version. `to` is the parent's path for
-    /// the changes.
+    /// Merges a directory: what differs between `before` (the base) and `after` (the subagent's) is done to
+    /// the parent at `to`.
     fn merge_dir(
         &mut self,
         path: &RelPath,
@@ -243,7 +244,7 @@ impl ForkMerge<'_> {
         after: Option<&DirAt>,
     ) -> io::Result<()> {
         for name in differing_names((&self.base, before), (&self.mine, after))? {
-            // Guests cannot change a protected name.
+            // Guests cannot change an object with a protected name.
             if is_protected(&name.to_string_lossy()) {
                 continue;
             }
@@ -290,8 +291,8 @@ impl ForkMerge<'_> {
         }
     }
 
-    /// Makes the parent's directory for a directory of the subagent: at `to`, or beside it if another object
-    /// has that name.
+    /// Makes a directory of the subagent in the parent, at `to`, or under another name if something else is
+    /// there. Returns the path.
     fn make_dir(&mut self, to: &RelPath) -> io::Result<RelPath> {
         let found = find_place(&self.parent.lock_view(), self.parent, to)?.is_some();
         let here = if found { to.clone() } else { self.make_dirs(to)? };
@@ -316,7 +317,8 @@ impl ForkMerge<'_> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Makes the missing parent directories of a path that the parent removed or moved, and returns the path.
+    /// Makes the missing directories above a path, because the parent removed or moved them. Returns the
+    /// path.
     fn make_dirs(&mut self, to: &RelPath) -> io::Result<RelPath> {
         let mut names: Vec<&OsStr> = to.names().collect();
         let last = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
@@ -327,7 +329,8 @@ impl ForkMerge<'_> {
         Ok(at.join(last))
     }
 
-    /// Writes a file to the parent if the parent still has the base version; otherwise beside it.
+    /// Writes a file at the path `to` of the parent if the parent still has the base version there; otherwise
+    /// under another name.
     fn write_file(&mut self, to: &RelPath, was: &ForkEntry, file: &ForkFile) -> io::Result<()> {
         if let ForkEntry::File(was) = was
             && is_same_file(was, file)?
@@ -338,7 +341,7 @@ impl ForkMerge<'_> {
         let here = if found { to.clone() } else { self.make_dirs(to)? };
         for n in u32::from(!found)..MAX_BESIDE {
             let at = if n == 0 { here.clone() } else { self.beside_path(&here, n) };
-            // The view is held until the write, so nothing changes in between.
+            // The view stays locked until the write, so nothing changes in between.
             let mut view = self.parent.lock_view();
             let Some((dir, name)) = find_place(&view, self.parent, &at)? else { continue };
             let free = match read_entry(&mut view, Some(&dir), &name)? {
@@ -374,7 +377,7 @@ impl ForkMerge<'_> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Shows a link that was moved with its directory at the new path.
+    /// Shows a link at its new path, after its directory was moved.
     fn put_other(&mut self, to: &RelPath, origin: &ContentOrigin) -> io::Result<()> {
         let mut view = self.parent.lock_view();
         let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
@@ -393,7 +396,7 @@ impl ForkMerge<'_> {
         Ok(())
     }
 
-    /// Removes a file from the parent if the parent still has the base version.
+    /// Removes a file from the parent, if the parent still has the base version.
     fn remove_file(&mut self, to: &RelPath, was: &ForkEntry) -> io::Result<()> {
         let mut view = self.parent.lock_view();
         let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
@@ -415,7 +418,7 @@ impl ForkMerge<'_> {
         Ok(())
     }
 
-    /// Removes a directory like [`Self::remove_file`]; its entries are removed already.
+    /// Removes a directory from the parent, if it is empty; its merged entries were removed before.
     fn remove_dir(&mut self, to: &RelPath) -> io::Result<()> {
         let mut view = self.parent.lock_view();
         let Some((dir, name)) = find_place(&view, self.parent, to)? else { return Ok(()) };
@@ -453,8 +456,7 @@ impl ForkMerge<'_> {
     }
 }
 
-/// The parent's directory that contains a path, and the last name. `None` = the directory is missing or is
-/// another kind of object.
+/// The parent's directory around a path, and the last name. `None`: there is no such directory.
 fn find_place(
     view: &OverlayView<'_>,
     overlay: &Overlay,
@@ -506,7 +508,7 @@ fn open_content(
     })
 }
 
-/// Whether two files have equal content and permissions.
+/// Whether two files have the same content and permissions.
 fn is_same_file(one: &ForkFile, other: &ForkFile) -> io::Result<bool> {
     use std::os::unix::fs::FileExt as _;
     let (a, b) = (rustix::fs::fstat(&one.file)?, rustix::fs::fstat(&other.file)?);

@@ -1,4 +1,4 @@
-//! Operations of the host: changing the index after the lower directory changed, and writing to an overlay
+//! What the host does with an overlay: correct the index after the lower directory changed, and write files
 //! without a guest.
 
 use std::ffi::OsString;
@@ -24,8 +24,8 @@ use super::tree::{IndexTree, KnownOrigin, SettledPaths, TakenFile, UnsettledPath
 use super::way::{dir_at, place_at};
 use crate::Digest;
 
-/// The changes that the host applied to the lower directory. Lower paths are those before all changes; the
-/// other paths are those that the agent sees.
+/// Changes that the host applied to the lower directory. Lower paths are those before all changes; other
+/// paths are as the agent sees them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettledChanges {
     /// Lower paths that no longer exist.
@@ -40,7 +40,7 @@ pub(crate) struct SettledChanges {
     pub(crate) dropped: Vec<PathBuf>,
 }
 
-/// The applied changes that were undone. The lower paths are again those before the changes.
+/// Applied changes that the host undid. Lower paths are again those before the changes.
 #[derive(Debug, Default)]
 pub(crate) struct UnsettledChanges {
     /// Lower paths that exist again.
@@ -55,7 +55,7 @@ pub(crate) struct UnsettledChanges {
     pub(crate) dropped: Vec<ChangeOrigin>,
 }
 
-/// The lower object at the beginning of a change.
+/// The lower object from which a change began.
 #[derive(Debug)]
 pub(crate) struct ChangeOrigin {
     /// The lower path.
@@ -68,7 +68,7 @@ pub(crate) struct ChangeOrigin {
     pub(crate) base: Option<File>,
 }
 
-/// A file whose content returns to the overlay.
+/// A file whose content goes back to the overlay.
 #[derive(Debug)]
 pub(crate) struct UnsettledFile {
     /// The path that the agent sees.
@@ -89,8 +89,8 @@ impl Overlay {
         self.shared.lock_state().tree.settled_number()
     }
 
-    /// Shows the lower directory wherever it now has the agent's changes. The index changes atomically: after
-    /// a crash, all or none of the call has happened.
+    /// Lets the lower directory show wherever it has the agent's changes now. The index changes atomically:
+    /// after a crash, either all or nothing of the call has happened.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl Overlay {
         self.rewrite_index(|tree| tree.settle_paths(number, &done))
     }
 
-    /// Reverses [`Self::settle_changes`]. Objects that the agent has made at the same paths meanwhile stay.
+    /// Reverses [`Self::settle_changes`]. Objects the agent made at the same paths since then stay.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl Overlay {
         Ok(())
     }
 
-    /// Drops the agent's changes at these paths and below, so that the lower directory shows again. Objects
-    /// that were moved there return to their original paths.
+    /// Drops the agent's changes at the paths and below, so that the lower directory shows. Objects moved
+    /// there go back to their original paths.
     ///
     /// # Errors
     ///
@@ -179,8 +179,8 @@ impl Overlay {
         self.rewrite_index(|tree| tree.discard_paths(&paths))
     }
 
-    /// Records that files at these lower paths have new inodes with the same content, because the host
-    /// removed and restored the files.
+    /// Records that the host removed and restored files at these lower paths, so that they have new inodes
+    /// but the same content.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl Overlay {
         })
     }
 
-    /// The stored text with this digest: a file's content before the agent's first change.
+    /// Opens the stored text with the given digest: a file's content before the agent's first change.
     ///
     /// # Errors
     ///
@@ -209,11 +209,11 @@ impl Overlay {
         Ok(self.shared.bases.open_file(*digest.as_bytes())?)
     }
 
-    /// The names in a directory as the agent sees it, each with whether it is a directory.
+    /// The names in a directory, as the agent sees them, and whether each is a directory.
     ///
     /// # Errors
     ///
-    /// The path is not a directory, or the directory has more than `most` names.
+    /// The path is no directory, or the directory has more than `most` names.
     pub fn list_dir(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<(OsString, bool)>> {
         let view = self.lock_view();
         let dir = dir_at(&view, self.lower_dir(), &rel_path(path.as_ref())?)?;
@@ -225,11 +225,11 @@ impl Overlay {
         Ok(names.into_iter().map(told).collect())
     }
 
-    /// Writes a file as a guest would, and replaces its content.
+    /// Writes the whole content of a file, as a guest would.
     ///
     /// # Errors
     ///
-    /// Those of a guest's write; protected names are allowed, and the quota is the only limit.
+    /// The errors of a guest's write. But protected names are allowed, and the only limit is the quota.
     pub fn write_file(&self, path: impl AsRef<Path>, mut content: impl Read) -> io::Result<()> {
         let mut view = self.lock_view();
         let place = place_at(&view, self.lower_dir(), &rel_path(path.as_ref())?)?;
@@ -260,22 +260,22 @@ impl Overlay {
         written
     }
 
-    /// Makes a directory as a guest would.
+    /// Makes a directory, as a guest would.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::write_file`].
+    /// The errors of [`Self::write_file`].
     pub fn make_dir(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.lock_view();
         let place = place_at(&view, self.lower_dir(), &rel_path(path.as_ref())?)?;
         view.make_dir(&place).map_err(to_io_error)
     }
 
-    /// Removes a file or an empty directory as a guest would.
+    /// Removes a file or an empty directory, as a guest would.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::write_file`].
+    /// The errors of [`Self::write_file`].
     pub fn remove_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.lock_view();
         let place = place_at(&view, self.lower_dir(), &rel_path(path.as_ref())?)?;
@@ -283,11 +283,11 @@ impl Overlay {
         view.remove_entry(&place, &found).map_err(to_io_error)
     }
 
-    /// Renames a file or directory as a guest would.
+    /// Renames a file or directory, as a guest would.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::write_file`].
+    /// The errors of [`Self::write_file`].
     pub fn rename_path(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
         let mut view = self.lock_view();
         let from = place_at(&view, self.lower_dir(), &rel_path(from.as_ref())?)?;
@@ -296,7 +296,7 @@ impl Overlay {
         view.rename_entry([&from, &to], &found).map_err(to_io_error)
     }
 
-    /// Changes a copy of the index and replaces the index on disk atomically.
+    /// Changes a copy of the index, and replaces the index on disk by the copy.
     fn rewrite_index(&self, change: impl FnOnce(&mut IndexTree) -> Vec<u64>) -> io::Result<()> {
         self.shared.digests.wait_idle();
         let mut view = self.lock_view();
@@ -314,9 +314,9 @@ impl Overlay {
         Ok(())
     }
 
-    /// The lower object at the beginning of a change. The present state is used if the object is the same;
-    /// otherwise the former state, so that another program's change is still detected. Also stores the text
-    /// for merges.
+    /// The lower object from which a change began. If the present object is the same, its present state is
+    /// used; if not, the former state, so that another program's change is still noticed. Also stores the
+    /// text for merges.
     fn find_origin(&self, before: &ChangeOrigin) -> io::Result<Option<(RelPath, KnownOrigin)>> {
         let place = rel_path(&before.place)?;
         let now = self.snapshot_place(&place)?;
@@ -354,7 +354,7 @@ impl Overlay {
         Ok(Some((place, known)))
     }
 
-    /// The object at a lower path.
+    /// The present state of the object at a lower path.
     fn snapshot_place(&self, place: &RelPath) -> io::Result<Option<LowerState>> {
         match self.shared.lower.find_parent(place) {
             Ok((dir, name)) => Ok(dir.find_stat(name)?.as_ref().map(LowerState::from_stat)),

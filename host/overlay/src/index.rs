@@ -1,8 +1,8 @@
-//! The index on disk: records in the order of the changes, each with its length and a checksum.
+//! The index on disk: a record for each change, in order, with its length and a checksum.
 //!
-//! A record is written by one call after its content, and only then is the change acknowledged. A
-//! half-written record of a killed process is dropped when the index is opened; a damaged record in the
-//! middle is an error.
+//! A change is acknowledged after a single write of its record, which comes after its content. If a process
+//! is killed while writing, the incomplete record is dropped when the index is opened next. A damaged record
+//! before the last is an error.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,36 +14,36 @@ use sha2::{Digest as _, Sha256};
 
 use super::record::IndexRecord;
 
-/// The first bytes: the format and its version.
+/// The first bytes of the file: the format and its version.
 const MAGIC: &[u8] = b"belljar overlay 1\n";
 const NAME: &str = "index";
 const NEXT: &str = "index.next";
 
-/// The most bytes of one record, enough for the longest paths: see `MAX_LEVELS` in `acts.rs`.
+/// The most bytes of a record: enough for the longest paths, see `MAX_LEVELS` in `acts.rs`.
 const MAX_RECORD: usize = 256 << 10;
-/// Bytes before a record: its length and checksum.
+/// The bytes before a record: its length and its checksum.
 const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
 
-/// The size in bytes up to which an index is never compacted.
+/// An index with fewer bytes than this is never compacted.
 const SMALL: u64 = 256 << 10;
 
-/// The index, open for appending.
+/// The index file, open for appending.
 #[derive(Debug)]
 pub(super) struct IndexFile {
     layer: OwnedFd,
     file: File,
-    /// The position of the next record.
+    /// The position where the next record is written.
     len: u64,
-    /// The length after the last compaction.
+    /// The length after the last compaction, in bytes.
     compact: u64,
-    /// Whether a record could neither be written nor removed, so that no more changes are accepted.
+    /// Whether an incomplete record could not be removed; then no more changes are accepted.
     broken: bool,
 }
 
 impl IndexFile {
-    /// Opens the index of a layer, or creates one; drops an incomplete last record. Returns an error once the
-    /// signal is raised.
+    /// Opens the index of a layer and reads its records; makes a new index if there is none. Drops an
+    /// incomplete last record. Fails when `stop` is raised.
     pub(super) fn open(layer: OwnedFd, stop: &StopSignal) -> io::Result<(Self, Vec<IndexRecord>)> {
         let mut file = File::from(open_file(&layer, NAME, OFlags::CREATE)?);
         let mut bytes = Vec::new();
@@ -58,13 +58,13 @@ impl IndexFile {
         Ok((Self { layer, file, len, compact, broken: false }, records))
     }
 
-    /// Creates the index of a layer with these records.
+    /// Makes an index with these records in a layer.
     pub(super) fn create_index(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<()> {
         write_fresh(layer, records).map(drop)
     }
 
-    /// Appends one record: visible to readers even if this process is killed. After an error, the index is
-    /// unchanged.
+    /// Appends a record. Readers see the record even if the current process is killed right after. After an
+    /// error, the index is as before.
     pub(super) fn append(&mut self, record: &IndexRecord) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other("an earlier change could not be written down"));
@@ -79,21 +79,21 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Removes the last record, because it contradicts the index.
+    /// Removes the last record, because applying it to the index in memory failed.
     pub(super) fn take_back(&mut self, record: &IndexRecord) {
         let len = frame_record(record).map_or(0, |bytes| bytes.len() as u64);
         self.len = self.len.saturating_sub(len);
         self.broken = self.file.set_len(self.len).is_err();
     }
 
-    /// Whether most of the records are obsolete, so that compaction is worthwhile.
+    /// Whether most records are obsolete, so that compacting is worthwhile.
     pub(super) fn is_long(&self) -> bool {
         !self.broken && self.len > SMALL.max(self.compact.saturating_mul(3))
     }
 
-    /// Replaces all records. After a failure the old ones stay.
+    /// Replaces all records. If that fails, the old records stay.
     pub(super) fn replace_records(&mut self, records: &[IndexRecord]) -> io::Result<()> {
-        // Success or failure, the next compaction waits until the index has grown as much again.
+        // The next try waits until the index has grown as much again, even if this one fails.
         self.compact = self.len;
         let file = write_fresh(&self.layer, records)?;
         let len = file.metadata()?.len();
@@ -108,7 +108,7 @@ impl IndexFile {
     }
 }
 
-/// Writes a new index beside the old one, and renames it over the old one.
+/// Writes a new index file, and renames it over the old one.
 fn write_fresh(layer: &OwnedFd, records: &[IndexRecord]) -> io::Result<File> {
     let mut file = File::from(open_file(layer, NEXT, OFlags::CREATE | OFlags::TRUNC)?);
     let mut bytes = MAGIC.to_vec();
@@ -148,8 +148,8 @@ fn record_checksum(len: u32, body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// Parses the records; also returns the length of the complete ones. A shorter length than the file's means
-/// an incomplete last record.
+/// Parses the records. Also returns the number of bytes of complete records, which is less than all bytes if
+/// the last record is incomplete.
 fn parse_records(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord>, usize)> {
     let bad = |at: usize| {
         let why = format!("the index of the overlay is damaged at byte {at}");
@@ -172,7 +172,7 @@ fn parse_records(bytes: &[u8], stop: &StopSignal) -> io::Result<(Vec<IndexRecord
             return Ok((records, at));
         };
         if record_checksum(len, body) != stated {
-            // Only the last record can be incomplete; an earlier one is damaged.
+            // The last record may be incomplete; an earlier one is damaged.
             return if after.is_empty() { Ok((records, at)) } else { Err(bad(at)) };
         }
         records.push(IndexRecord::decode(body).ok_or_else(|| bad(at))?);

@@ -1,4 +1,4 @@
-//! The layer on disk: contents by number, and one empty directory.
+//! The layer on disk: files of content, named by number, and an empty directory.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ const FILES: &str = "files";
 const EMPTY: &str = "empty";
 const LOCK: &str = "lock";
 
-/// Bytes of one step of a copy.
+/// The bytes copied at a time.
 const STEP: usize = 1 << 20;
 
-/// Attempts at a lock, and the time in between.
+/// How often to try to get the lock, and how long to wait in between.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Locks a layer. A newly started process inherits all descriptors of this one for a moment, including the
-/// lock of an overlay that was just closed.
+/// Locks a layer. Tries several times: a process that was just started inherits all descriptors for a
+/// moment, also the lock of an overlay that was just closed.
 fn lock_exclusive(lock: &OwnedFd) -> Result<(), Errno> {
     for _ in 1..TRIES {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
@@ -35,19 +35,19 @@ fn lock_exclusive(lock: &OwnedFd) -> Result<(), Errno> {
     flock(lock, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// The layer's open directory.
+/// The open directory of a layer.
 #[derive(Debug)]
 pub(super) struct LayerDir {
     dir: OwnedFd,
     files: OwnedFd,
-    /// The handle for a directory that exists only in the index.
+    /// The handle for descriptors of directories that only the index has.
     empty: Arc<File>,
     /// The lock, held as long as the overlay is open.
     _lock: OwnedFd,
 }
 
 impl LayerDir {
-    /// Opens the directory of a layer, or creates it.
+    /// Opens the directory of a layer, or makes it.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut make = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
@@ -79,7 +79,8 @@ impl LayerDir {
         &self.empty
     }
 
-    /// Creates an empty file. A leftover of a failed change with the same number is removed first.
+    /// Makes an empty file of content. If a failed change left a file with the same number, that is removed
+    /// first.
     pub(super) fn create_content(&self, id: u64) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o600);
@@ -93,7 +94,7 @@ impl LayerDir {
         }
     }
 
-    /// Opens an existing file, with the access in `flags`.
+    /// Opens a file of content, with the access in `flags`.
     pub(super) fn open_file(&self, id: u64, flags: OFlags) -> Result<File, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(&self.files, content_name(id), flags, Mode::empty()).map(File::from)
@@ -107,12 +108,12 @@ impl LayerDir {
         rustix::fs::utimensat(&self.files, content_name(id), times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Removes a content. If this fails, the next opening of the overlay removes it.
+    /// Removes a file of content. If this fails, the file is removed when the overlay is opened next.
     pub(super) fn remove_content(&self, id: u64) {
         let _ = unlinkat(&self.files, content_name(id), AtFlags::empty());
     }
 
-    /// The numbers of all contents. Removes files without a number.
+    /// The numbers of all files of content. Removes files whose name is no number.
     pub(super) fn content_ids(&self) -> io::Result<Vec<u64>> {
         let mut ids = Vec::new();
         for entry in Dir::read_from(&self.files)? {
@@ -148,8 +149,8 @@ fn parse_content_name(text: &str) -> Option<u64> {
     (content_name(id) == text).then_some(id)
 }
 
-/// Copies the first bytes of a file: shared if the file system supports that, else by the kernel, else by
-/// reading and writing. Returns the number of bytes copied.
+/// Copies the first `most` bytes of a file: as shared blocks if the file system can, by the kernel, or else
+/// by reading and writing. Returns the number of bytes copied.
 pub(super) fn copy_bytes(from: &File, to: &File, most: u64) -> io::Result<u64> {
     let mut done = 0;
     #[cfg(target_os = "linux")]
@@ -161,7 +162,7 @@ pub(super) fn copy_bytes(from: &File, to: &File, most: u64) -> io::Result<u64> {
             Ok(0) => break,
             Ok(copied) => done += copied as u64,
             Err(Errno::INTR) => {}
-            // The rest is read and written; a full disk fails there too.
+            // The rest is copied by reading and writing; if the disk is full, that fails too.
             Err(_) => break,
         }
     }

@@ -1,29 +1,27 @@
-//! Overlays: a directory that is only read, with changes stored elsewhere.
+//! Overlays: a directory appears to be changed, but the changes are stored elsewhere.
 //!
-//! An [`Overlay`] has a lower directory, which it only reads, and a layer, a private directory that stores
-//! all changes: contents under numbers, and an index of which names refer to which contents. A name chosen by
-//! a guest never becomes a name in the layer, so that no guest can refer to or forge the layer's files. For
-//! example, a guest's write to `a.txt` stores the content as file `7` of the layer and a record `a.txt = 7`
-//! in the index.
+//! An [`Overlay`] has a lower directory, which it only reads, and a layer: a private directory with all
+//! changes, which are files of content named by number, and an index that says which names refer to which
+//! content. A name a guest chooses never becomes a name in the layer, so guests can neither reach nor forge
+//! the layer's files. For example, when a guest writes `a.txt`, the content becomes the file `7` of the
+//! layer, and the index gets a record `a.txt = 7`.
 //!
-//! - [`tree`](super::tree) is the index in memory, [`record`](super::record) its records, [`index`](super::index) its
-//!   form on disk;
-//! - [`lower`](super::lower) and [`layer`](super::layer) are the two directories;
-//! - [`view`](super::view) looks names up in both, [`acts`](super::acts) changes them,
-//!   [`differences`](super::differences) lists the changes for the host;
-//! - [`bases`](super::bases) stores the original texts for merges, [`host`](super::host) serves the code that applies
-//!   changes;
-//! - [`veil`] decides whether the layer is inside the lower directory, and below which directory;
-//! - [`fork`](super::fork) is an overlay that begins as a copy of another and is merged back;
-//! - [`room`](super::room) is the quota, [`state`](super::state) the part that all clones of an overlay share.
+//! - [`tree`] is the index in memory, [`record`] are its records, [`index`] is the file on disk;
+//! - [`lower_dir`] and [`layer`] are the two directories;
+//! - [`lock_view`] looks up names in both, [`acts`] changes them, [`changes`] lists the changes for the
+//!   host;
+//! - [`bases`] stores original texts for merges, [`host`] is for the code that applies changes;
+//! - [`veil`] finds out whether the layer is inside the lower directory, and in which directory there;
+//! - [`fork`] is an overlay that begins as a copy of another and is merged back;
+//! - [`room`] is the quota, [`state`] what all clones of an overlay share.
 //!
-//! A content is written before the record that names it, and removed after the record that removes its last
-//! name; a change is acknowledged once its record is written. A process that is killed in between leaves
-//! unnamed contents, which are removed when the overlay is next opened.
+//! A content is written before the record that refers to it, and removed after the record that removes its
+//! last name. A change is acknowledged when its record is written. If a process is killed in between,
+//! contents without a name remain; they are removed when the overlay is opened next.
 //!
-//! The lower directory's permissions that forbid writing do not apply, because writes change only the layer.
-//! A file of the lower directory with several hard links is writable too: it is copied first, and its other
-//! names keep the old content.
+//! Permissions in the lower directory that forbid writing do not count, because a write changes the layer
+//! only. A lower file with several hard links can be written too: it is copied first, and its other names
+//! keep the old content.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -47,10 +45,10 @@ use super::tree::IndexTree;
 use super::veil::{self, DirRelation};
 use super::view::OverlayView;
 
-/// A directory that is only read, and a layer that stores all changes.
+/// A directory that is only read, with a layer that stores all changes.
 ///
-/// Clones share the same state: all jars with clones of an overlay see the same files at the same time. A
-/// layer can be open only once; a second attempt is refused, in this process or another.
+/// Clones share their state: all jars with clones of an overlay see the same files. A layer can be open once
+/// only; another attempt is refused, in the current process and in others.
 #[derive(Clone)]
 pub struct Overlay {
     pub(crate) shared: Arc<OverlayShared>,
@@ -62,25 +60,24 @@ pub struct Overlay {
 pub struct OverlayError {
     /// The lower directory.
     pub lower: PathBuf,
-    /// The layer's directory.
+    /// The directory of the layer.
     pub layer: PathBuf,
     /// The cause.
     pub source: io::Error,
 }
 
 impl Overlay {
-    /// Opens the overlay of the directory `lower` with its changes in `layer`. The layer is created if
-    /// missing, but not its parent directories. It must be private to the host: the writes of other programs
-    /// into it are not checked.
+    /// Opens the overlay of the directory `lower`, with its changes in `layer`. The layer is made if it does
+    /// not exist, but not its parent directories. Only the host may write there, because other programs'
+    /// writes into it are not checked.
     ///
-    /// INV-179: a layer inside `lower` has to be below a directory with a protected name, for example
-    /// `.belljar`, or the one of [`OverlayPool::with_hidden`]; that directory is invisible through the overlay
-    /// then.
+    /// INV-179: a layer inside `lower` has to be in a directory with a protected name, for example
+    /// `.belljar`, or in that of [`OverlayPool::with_hidden`]. The overlay then hides that directory.
     ///
     /// # Errors
     ///
-    /// A directory cannot be used, the layer is elsewhere in `lower`, `lower` is inside the layer, the layer
-    /// is open already, or its index is corrupt.
+    /// A directory cannot be used, the layer is elsewhere inside `lower`, `lower` is inside the layer, the
+    /// layer is open already, or its index is damaged.
     pub fn open(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -89,12 +86,12 @@ impl Overlay {
         Self::open_with(lower.as_ref(), layer.as_ref(), (quota, None), &StopSignal::never_raised())
     }
 
-    /// Opens an overlay like [`Overlay::open`], within the shared bounds of a pool. The pool must have
-    /// counted the present content of the layer.
+    /// Opens an overlay like [`Overlay::open`], with the shared quota of a pool, which must have counted the
+    /// layer's present content.
     ///
     /// # Errors
     ///
-    /// Those of [`Overlay::open`].
+    /// The errors of [`Overlay::open`].
     pub fn open_in(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -103,12 +100,12 @@ impl Overlay {
         Self::open_in_until(lower, layer, pool, &StopSignal::never_raised())
     }
 
-    /// Opens an overlay like [`Overlay::open_in`], and stops between two records of the index when the signal
-    /// is raised. A stopped call changes nothing in the layer.
+    /// Like [`Overlay::open_in`], but stops between two records of the index when `stop` is raised. The
+    /// layer is not changed then.
     ///
     /// # Errors
     ///
-    /// Those of [`Overlay::open`], and an error for a raised signal.
+    /// The errors of [`Overlay::open`]; also, `stop` was raised.
     pub fn open_in_until(
         lower: impl AsRef<Path>,
         layer: impl AsRef<Path>,
@@ -133,30 +130,30 @@ impl Overlay {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The bytes and files of the layer, as its quota counts them.
+    /// How much of its quota the layer uses: bytes and files.
     pub fn used_quota(&self) -> OverlayQuota {
         let files = self.shared.lock_state().tree.entry_count();
         OverlayQuota { bytes: self.shared.room.used_bytes(), files }
     }
 
-    /// The bytes of the texts that are stored for merges: at most a quarter of the quota, in addition to it.
+    /// The bytes of the texts stored for merges: at most a quarter of the quota, in addition to it.
     pub fn base_bytes(&self) -> u64 {
         self.shared.bases.used_bytes()
     }
 
-    /// Waits for the digests and texts that are made in the background, and stores them. Call it before the
-    /// directory may change: a file that has changed before its text is stored cannot be merged.
+    /// Waits for digests and texts made in the background, and stores them. Call this before the directory
+    /// may change, because a file changed before its text was stored cannot be merged.
     pub fn finish_digests(&self) {
         self.shared.digests.wait_idle();
         self.lock_view().note_digests();
     }
 
-    /// The lower directory's open handle.
+    /// The open lower directory.
     pub fn lower_dir(&self) -> &Arc<File> {
         self.shared.lower.root_handle()
     }
 
-    /// The path by which the lower directory was opened.
+    /// The path where the lower directory was opened.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
@@ -182,7 +179,7 @@ impl OverlayShared {
     ) -> io::Result<Self> {
         let mut lower = LowerRoot::open(path)?;
         let outside = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
-        // The check comes before anything is created there.
+        // Checked before anything is made there.
         let named = std::path::absolute(layer)?;
         let place = File::open(&named).or_else(|_| match named.parent() {
             Some(above) => File::open(above),
@@ -218,7 +215,7 @@ impl OverlayShared {
         bases.retain_wanted(&tree.named_digests());
         let mut uppers = HashMap::new();
         if let Err(error) = adopt_contents((&layer, &room), &mut tree, &mut uppers, stop) {
-            // A layer that fails to open stays on disk and in its pool.
+            // If opening fails, the layer stays on disk and in its pool.
             room.close_overlay(0);
             return Err(error);
         }
@@ -238,7 +235,7 @@ impl OverlayShared {
 
 impl Drop for OverlayShared {
     fn drop(&mut self) {
-        // The background thread works in the layer, which another overlay may open next.
+        // The thread that makes digests works in the layer, which may be opened anew at once.
         self.digests.wait_idle();
         let files = self.lock_state().tree.entry_count();
         self.room.close_overlay(files);
@@ -250,7 +247,7 @@ fn misfit_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// Opens the contents that the index names, and removes the others.
+/// /// At opening: opens each content file the index names, and removes each content file it does not name.
 fn adopt_contents(
     (layer, room): (&LayerDir, &Arc<OverlayRoom>),
     tree: &mut IndexTree,

@@ -1,24 +1,24 @@
-//! The records of an overlay's index, one for each change, and their form on disk.
+//! The records of an overlay's index, one for each change, and how they are encoded on disk.
 
 use rustix::fs::{FileType, Stat};
 
 use super::rel::RelPath;
 
-/// A point in time, in the form of file systems.
+/// A moment, as file systems store it: seconds and nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileTime {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: u32,
 }
 
-/// Times that were set; an unset time is that of the lower directory.
+/// Times that a guest set. A time not set is that of the lower file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileTimes {
     pub(crate) accessed: Option<FileTime>,
     pub(crate) modified: Option<FileTime>,
 }
 
-/// The state of a lower object when a change first looked at it.
+/// The state of a lower object when a change first touched it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct LowerState {
     pub(crate) kind: LowerKind,
@@ -41,7 +41,7 @@ pub(crate) enum LowerKind {
     Other,
 }
 
-/// The lower path of a content, and the state of the file there.
+/// Where a content comes from: the lower path, and the state of the lower file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContentOrigin {
     pub(crate) rel: RelPath,
@@ -51,33 +51,32 @@ pub(crate) struct ContentOrigin {
 /// A file of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileRecord {
-    /// Whether the content is in the layer, under the file's number; otherwise it is the content of the
-    /// origin.
+    /// Whether the layer has the content, under the file's number; if not, it is the content of `origin`.
     pub(crate) copied: bool,
-    /// Permission bits without set-user-id, set-group-id and sticky.
+    /// The permission bits, without set-user-id, set-group-id and sticky.
     pub(crate) mode: u32,
     pub(crate) origin: Option<ContentOrigin>,
 }
 
-/// One change. Paths are those that the guest sees, without links; lower directories on the path need no
-/// record of their own. `hidden` is the lower directory's object of the name, if any: it stays hidden when
-/// the name is removed.
+/// A change. Paths are as guests see them, without links. Lower directories on a path need no record.
+/// `hidden` is the lower object with the same name, if there is one; it stays hidden when the name is
+/// removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IndexChange {
-    /// A name refers to this file from now on. `new` = the path did not exist before.
+    /// The name refers to the file. `new`: nothing was at the path before.
     File { path: RelPath, id: u64, file: FileRecord, hidden: Option<LowerState>, new: bool },
-    /// A file gets another name.
+    /// The file with the given number gets another name.
     Link { path: RelPath, id: u64, hidden: Option<LowerState> },
-    /// A name refers to a directory: an empty one, or the visible rest of a lower directory.
+    /// The name refers to a directory: an empty one, or a lower directory.
     Directory {
         path: RelPath,
         origin: Option<ContentOrigin>,
         mode: u32,
         hidden: Option<LowerState>,
     },
-    /// A name is removed.
+    /// The name is removed.
     Gone { path: RelPath, hidden: Option<LowerState> },
-    /// A name moves, with everything below it. `left` is the object that stays hidden at the old path.
+    /// The name moves, with everything below. `left` is the lower object that stays hidden at the old path.
     Moved {
         from: RelPath,
         to: RelPath,
@@ -85,18 +84,18 @@ pub(crate) enum IndexChange {
         hidden: Option<LowerState>,
         mode: Option<u32>,
     },
-    /// A file's content was copied into the layer.
+    /// The content of the file with the given number was copied into the layer.
     CopiedUp { id: u64 },
-    /// Times of a directory, or of a file whose content is not in the layer.
+    /// A guest set the times of a directory, or of a file whose content is not in the layer.
     Times { path: RelPath, times: FileTimes },
-    /// The SHA-256 of a lower file's content.
+    /// The SHA-256 of the content that a lower file had in this state.
     Digest { seen: LowerState, digest: [u8; 32] },
-    /// The host applied changes of this index to the lower directory, and changed the index accordingly. The
-    /// number counts these occasions.
+    /// The host applied changes to the lower directory, and corrected the index. The number counts how often
+    /// that happened.
     Settled { number: u64 },
 }
 
-/// A change and its time.
+/// A change, and when it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
     pub(crate) at: FileTime,
@@ -104,14 +103,14 @@ pub(crate) struct IndexRecord {
 }
 
 impl FileTime {
-    /// The present, as coarse as the times of a file system.
+    /// The present time, as coarse as a file system's.
     pub(crate) fn now() -> Self {
-        // A file system stamps files with this coarse clock at the same moment.
+        // The same coarse clock that the kernel uses for files.
         let now = rustix::time::clock_gettime(CLOCK);
         Self::from_parts(now.tv_sec, now.tv_nsec)
     }
 
-    /// The precise present: not before any time that a file system has stamped already.
+    /// The present time, exactly: not before any time that a file system has already used.
     pub(crate) fn exact_now() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         Self::from_parts(now.tv_sec, now.tv_nsec)
@@ -127,16 +126,16 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::RealtimeCoarse;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Realtime;
 
-/// The permission bits that are kept.
+/// The permission bits that records store.
 pub(crate) const MODE: u32 = 0o777;
 
-/// Device and inode numbers.
+/// The device and the inode of an object.
 #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
 pub(crate) fn stat_identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino)
 }
 
-/// Permission bits without set-user-id, set-group-id and sticky.
+/// The permission bits, without set-user-id, set-group-id and sticky.
 #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
 pub(crate) fn permission_mode(stat: &Stat) -> u32 {
     u32::from(stat.st_mode) & MODE
@@ -184,7 +183,7 @@ impl LowerKind {
 }
 
 impl IndexRecord {
-    /// Encodes the record for the index on disk.
+    /// Encodes the record for the disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = RecordEncoder(Vec::with_capacity(128));
         out.write_time(self.at);
@@ -249,7 +248,7 @@ impl IndexRecord {
         out.0
     }
 
-    /// Decodes a record; `None` = the bytes are incomplete or invalid, or bytes are left over.
+    /// Decodes a record; `None`: the bytes are not exactly one valid record.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = RecordDecoder(bytes);
         let at = from.read_time()?;
@@ -304,7 +303,7 @@ impl IndexRecord {
     }
 }
 
-/// An output buffer.
+/// The bytes of a record that is being encoded.
 struct RecordEncoder(Vec<u8>);
 
 impl RecordEncoder {
@@ -348,7 +347,7 @@ impl RecordEncoder {
     }
 }
 
-/// The unread rest of the input.
+/// The bytes of a record that are not decoded yet.
 struct RecordDecoder<'a>(&'a [u8]);
 
 impl RecordDecoder<'_> {

@@ -1,15 +1,15 @@
-//! Relative paths, as bytes, because file names need not be text.
+//! Relative paths as bytes, because a file name need not be text.
 
 use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Names joined by `/`, without `.`, `..` and links; empty for the root itself.
+/// Names joined by `/`, without `.`, `..` and links. Empty for the root itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RelPath(Vec<u8>);
 
 impl RelPath {
-    /// The path with these bytes; `None` = invalid.
+    /// Makes a path of these bytes; `None`: not a valid path.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let fits =
             |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0);
@@ -17,7 +17,7 @@ impl RelPath {
         whole.then(|| Self(bytes.to_vec()))
     }
 
-    /// The path of a name in this directory.
+    /// The path of the name `name` in the directory.
     pub(crate) fn join(&self, name: &OsStr) -> Self {
         let mut path = Vec::with_capacity(self.0.len() + 1 + name.len());
         path.extend_from_slice(&self.0);
@@ -28,18 +28,18 @@ impl RelPath {
         Self(path)
     }
 
-    /// The names, beginning at the root.
+    /// The names of the path, from the root downwards.
     pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &OsStr> {
         let names = self.0.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
         names.map(OsStr::from_bytes)
     }
 
-    /// The parent directory, and the last name. `None` for the root.
+    /// The parent directory and the last name; `None` for the root.
     pub(crate) fn split(&self) -> Option<(&[u8], &OsStr)> {
         split_last(&self.0)
     }
 
-    /// Whether this path is below the other one; false if they are equal.
+    /// Whether the path is below `above`; false if both are equal.
     pub(crate) fn is_below(&self, above: &Self) -> bool {
         let rest = self.0.strip_prefix(above.0.as_slice());
         rest.is_some_and(|rest| match above.0.is_empty() {
@@ -48,13 +48,13 @@ impl RelPath {
         })
     }
 
-    /// The bytes.
+    /// The path as bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// The path before the last name, and that name.
+/// The path without its last name, and the last name.
 pub(crate) fn split_last(path: &[u8]) -> Option<(&[u8], &OsStr)> {
     if path.is_empty() {
         return None;
@@ -99,7 +99,7 @@ mod tests {
         assert!(!rel("").is_below(&rel("")));
     }
 
-    /// Maps are asked with a part of a path, without a copy.
+    /// Maps with paths as keys are searched with a part of a path, without copying.
     #[test]
     fn a_part_of_a_path_hashes_as_the_path() {
         let known: std::collections::HashSet<RelPath> = [rel("a/b")].into();

@@ -1,4 +1,4 @@
-//! The state that the clones of an overlay share.
+//! The state all clones of an overlay share.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::rel::RelPath;
 use super::room::{OverlayRoom, UpperFile};
 use super::tree::IndexTree;
 
-/// The state that the clones of an overlay share.
+/// The state all clones of an overlay share.
 pub(crate) struct OverlayShared {
     pub(super) lower: LowerRoot,
     pub(super) path: PathBuf,
@@ -27,15 +27,15 @@ pub(crate) struct OverlayShared {
     pub(super) bases: Arc<BaseTexts>,
 }
 
-/// The part of the state that changes.
+/// The part of the state that changes, under a lock.
 pub(crate) struct OverlayState {
     pub(super) tree: IndexTree,
     pub(super) index: IndexFile,
-    /// Files with a name whose content is in the layer.
+    /// The files of the layer that have a name, by number.
     pub(super) uppers: HashMap<u64, Arc<UpperFile>>,
-    /// Files of the lower directory that are open for reading, by lower path.
+    /// The files of the lower directory open for reading, by lower path.
     pub(super) readers: HashMap<RelPath, Weak<LowerReader>>,
-    /// The number of readers in use at the last sweep.
+    /// How many readers were in use when unused ones were last removed.
     pub(super) live_readers: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct LowerReader {
     pub(super) rel: RelPath,
     pub(super) identity: (u64, u64),
     pub(super) moved: OnceLock<(Arc<UpperFile>, Arc<File>)>,
-    /// Times that were set while the file had a name.
+    /// Times that a guest set while the file was not copied.
     pub(super) times: Mutex<FileTimes>,
 }
 
@@ -53,7 +53,7 @@ impl OverlayShared {
         match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            // A copy of a file holds the lock until it ends.
+            // Another thread may hold the lock while it copies a file.
             Err(TryLockError::WouldBlock) => {
                 beside::wait_blocking(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
             }

@@ -1,4 +1,4 @@
-//! Decides where a layer is relative to the lower directory, by the identity of directories and not by their
+//! Finds out whether a layer is inside the lower directory, by comparing identities of directories, not
 //! paths.
 
 use std::fs::File;
@@ -11,23 +11,23 @@ use rustix::fs::{AtFlags, Dir, statat};
 
 use super::record::stat_identity;
 
-/// The location of a directory relative to another.
+/// Where a directory is, seen from another directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DirRelation {
     /// Outside the other directory.
     Outside,
-    /// Inside the other directory. Holds the topmost protected directory on the path: protected by its own
-    /// name, by a link with a protected name in the upper directory, or as the host's own.
+    /// Inside the other directory. The value is the topmost protected directory above, by device and inode:
+    /// with a protected name, the target of a link with a protected name at the top, or the host's own.
     Below(Option<(u64, u64)>),
 }
 
-/// Whether a directory is `above` or is below it.
+/// Whether `dir` is the directory `above`, or inside it.
 pub(super) fn lies_in(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(parent_chain(dir, above)?.is_some())
 }
 
-/// The location of the directory `place` relative to `above`. The directory `hidden` counts as one with a
-/// protected name.
+/// Where the directory `place` is, seen from `above`. The directory `hidden` counts as if its name were
+/// protected.
 pub(super) fn find_relation(
     above: &File,
     place: &File,
@@ -36,7 +36,7 @@ pub(super) fn find_relation(
     let Some(chain) = parent_chain(place.as_fd(), above.as_fd())? else {
         return Ok(DirRelation::Outside);
     };
-    // Links are followed, because the owner of the directory made them.
+    // Links are followed, because the directory's owner made them.
     let means = |name: &&str| statat(above, *name, AtFlags::empty()).ok();
     let meant = PROTECTED_NAMES.iter().filter_map(means);
     let meant: Vec<_> = meant.map(|stat| stat_identity(&stat)).chain(hidden).collect();
@@ -51,7 +51,7 @@ pub(super) fn find_relation(
     Ok(DirRelation::Below(topmost))
 }
 
-/// Whether a directory has a protected name in its parent, which is at `up`.
+/// Whether a directory has a protected name in its parent, whose path from `from` is `up`.
 fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bool> {
     use std::os::unix::ffi::OsStrExt as _;
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
@@ -72,7 +72,7 @@ fn is_named(from: BorrowedFd<'_>, up: &str, sought: (u64, u64)) -> io::Result<bo
     Ok(false)
 }
 
-/// The directories from `dir` up to `above`, without `above`. `None` = `dir` is not inside `above`.
+/// The directories from `dir` upwards, below `above`. `None`: `dir` is not inside `above`.
 fn parent_chain(dir: BorrowedFd<'_>, above: BorrowedFd<'_>) -> io::Result<Option<Vec<(u64, u64)>>> {
     let sought = stat_identity(&rustix::fs::fstat(above)?);
     let mut up = String::from(".");

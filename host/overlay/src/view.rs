@@ -1,4 +1,4 @@
-//! Looks up names in the lower directory and the layer together.
+//! Looks up names in the overlay: in the index first, then in the lower directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,7 +23,7 @@ pub struct OverlayView<'a> {
     pub(super) state: MutexGuard<'a, OverlayState>,
 }
 
-/// The directory that an open descriptor refers to. Stays valid when the directory is moved.
+/// How a descriptor remembers its directory, so that it stays valid when the directory is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirRef(DirKey);
 
@@ -31,29 +31,30 @@ pub struct DirRef(DirKey);
 enum DirKey {
     /// A directory of the index.
     Known(u64),
-    /// A directory of the lower directory, by its path there.
+    /// The directory at the path of the lower directory, without changes.
     Lower(RelPath),
 }
 
-/// A directory that a lookup returned, valid while the view is held.
+/// A directory a lookup returned. Valid until the view is dropped.
 #[derive(Debug)]
 pub struct DirAt {
     pub(super) at: DirPlace,
-    /// The visible lower directory, if any.
+    /// The lower directory that shows through here, open; `None`: there is none.
     pub(super) lower: Option<LowerDir>,
 }
 
+/// Where a directory is in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DirPlace {
-    /// A directory of the index.
+    /// The directory with the given number.
     Known(u64),
-    /// A lower directory with no change in it or below.
+    /// The index has no change in the lower directory or below.
     Lower,
-    /// A removed directory.
+    /// The directory was removed.
     Gone,
 }
 
-/// The object that a name refers to.
+/// What a name in a directory refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameMeaning {
     Nothing,
@@ -78,7 +79,7 @@ pub enum ReadFile {
     Lower(Arc<LowerReader>, File),
     /// A file of the layer.
     Upper(Arc<UpperFile>, File),
-    /// Not a regular file any more.
+    /// Something that is no regular file, because another program replaced it meanwhile.
     Special,
 }
 
@@ -100,12 +101,12 @@ impl LowerReader {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records times of the file that were set without copying the file.
+    /// Stores times that a guest set while the file was not copied.
     pub(super) fn set_times(&self, times: FileTimes) {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
-    /// Sets the copy once, if `identity` is that of this reader's file.
+    /// Makes this reader use a copy, if `identity` is that of its file.
     pub(super) fn move_to(&self, identity: (u64, u64), upper: &Arc<UpperFile>, file: Arc<File>) {
         if self.identity == identity {
             let _ = self.moved.set((Arc::clone(upper), file));
@@ -125,7 +126,7 @@ impl DirAt {
 }
 
 impl DirAt {
-    /// A second handle of the same directory.
+    /// Makes a second handle of the directory.
     pub(super) fn try_clone(&self) -> std::io::Result<Self> {
         let lower = self.lower.as_ref().map(LowerDir::try_clone).transpose()?;
         Ok(Self { at: self.at, lower })
@@ -206,7 +207,7 @@ impl<'a> OverlayView<'a> {
         }
     }
 
-    /// The place of a lower path in the index.
+    /// Where the directory at a lower path is in the index.
     fn where_is(&self, rel: &RelPath) -> DirPlace {
         let tree = &self.state.tree;
         if tree.is_plain() {
@@ -243,12 +244,12 @@ impl<'a> OverlayView<'a> {
         }
     }
 
-    /// A directory of the index, by its name in the directory `above`.
+    /// The directory with the number `id`, whose name in `above` is `name`.
     pub(super) fn known_dir(&self, above: &DirAt, name: &OsStr, id: u64) -> Result<DirAt, Errno> {
         let known = self.state.tree.find_dir(id).ok_or(Errno::NOENT)?;
         let lower = match (&known.origin, &above.lower) {
             (None, _) => None,
-            // The common case: the directory is not moved, so its lower directory is one step away.
+            // Usually the directory was not moved, so its lower directory is one step from the parent's.
             (Some(origin), Some(lower)) if origin.rel == lower.rel.join(name) => {
                 lower.find_dir(name)?
             }
@@ -257,7 +258,7 @@ impl<'a> OverlayView<'a> {
         Ok(DirAt { at: DirPlace::Known(id), lower })
     }
 
-    /// The names that the index has in a directory, hidden ones included.
+    /// All names the index has in a directory, also hidden ones.
     pub(super) fn known_names(&self, dir: &DirAt) -> impl Iterator<Item = OsString> {
         let known = match dir.at {
             DirPlace::Known(id) => self.state.tree.find_dir(id),
@@ -266,7 +267,7 @@ impl<'a> OverlayView<'a> {
         known.into_iter().flat_map(|known| known.entries.keys().cloned())
     }
 
-    /// Whether two directories show the same lower directory.
+    /// Whether the same lower directory shows through both.
     pub(super) fn is_of_one_place(one: &DirAt, other: &DirAt) -> bool {
         match (&one.lower, &other.lower) {
             (Some(one), Some(other)) => one.rel == other.rel,
@@ -290,7 +291,7 @@ impl<'a> OverlayView<'a> {
         }
     }
 
-    /// The lower path of a file's content; `None` = the content is in the layer.
+    /// The lower path of a file's content; `None`: the layer has the content.
     pub(super) fn content_below(&self, id: u64) -> Option<RelPath> {
         let record = &self.state.tree.find_file(id)?.record;
         let origin = record.origin.as_ref().filter(|_| !record.copied)?;
@@ -345,7 +346,7 @@ impl<'a> OverlayView<'a> {
             Some(lower) => lower.own_stat()?,
             None => {
                 let mut stat = rustix::fs::fstat(self.shared.layer.empty_dir())?;
-                // No file system has this device number, so no inode is ambiguous.
+                // No file system has this device number, so the inode is not mistaken for another's.
                 (stat.st_dev, stat.st_ino) = (!0, id.unwrap_or(u64::MAX));
                 stat
             }
@@ -384,7 +385,7 @@ impl<'a> OverlayView<'a> {
         Ok((stat, names))
     }
 
-    /// The status of a layer's file as guests see it: with their link count and inode.
+    /// The status of a file of the layer as guests see it: with the link count and the inode of the overlay.
     fn as_seen(&self, upper: &UpperFile, mut stat: Stat) -> Stat {
         stat.st_nlink = self.count_names(upper) as _;
         if let Some((device, inode)) = upper.identity {
@@ -393,7 +394,7 @@ impl<'a> OverlayView<'a> {
         stat
     }
 
-    /// The number of names of a layer's file.
+    /// The number of names of a file of the layer.
     pub(crate) fn count_names(&self, upper: &UpperFile) -> u32 {
         self.state.tree.find_file(upper.id).map_or(0, |file| file.names)
     }
@@ -413,7 +414,7 @@ impl<'a> OverlayView<'a> {
                 stat.st_nlink = known.names as _;
             }
         } else if self.where_is(&reader.rel) == DirPlace::Gone {
-            // The name was removed or refers to another object.
+            // The file's name was removed, or refers to another object now.
             stat.st_nlink = stat.st_nlink.saturating_sub(1);
         }
         Ok(stat)
@@ -453,7 +454,7 @@ impl<'a> OverlayView<'a> {
         Ok(ReadFile::Lower(self.shared_reader(rel, stat_identity(&stat)), file))
     }
 
-    /// The shared reader of a file of the lower directory.
+    /// The reader of a lower file, which all its descriptors share.
     fn shared_reader(&mut self, rel: RelPath, identity: (u64, u64)) -> Arc<LowerReader> {
         let known = self.state.readers.get(&rel).and_then(std::sync::Weak::upgrade);
         if let Some(known) = known.filter(|known| known.identity == identity) {
@@ -521,7 +522,7 @@ impl<'a> OverlayView<'a> {
         veiled: bool,
     ) -> Result<Vec<(OsString, FileType)>, Errno> {
         let id = match dir.at {
-            // A removed directory of the host lists no names either.
+            // Like a removed directory of the host, it lists nothing.
             DirPlace::Gone => return Ok(Vec::new()),
             DirPlace::Lower => None,
             DirPlace::Known(id) => self.state.tree.find_dir(id),

@@ -1,4 +1,4 @@
-//! Resolves paths for the host, without links and protected names.
+//! Resolves paths for the host. Links are not followed, and protected names do not matter.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -9,7 +9,7 @@ use super::rel::RelPath;
 use super::view::{DirAt, OverlayView};
 use crate::walk::{DirStepper as _, PathEnd};
 
-/// A directory as guests see it. `lower` = the lower directory.
+/// The directory at the path `rel`, as guests see it. `lower` is the open lower directory.
 pub(super) fn dir_at(
     view: &OverlayView<'_>,
     lower: &Arc<File>,
@@ -18,7 +18,7 @@ pub(super) fn dir_at(
     enter_names(view, lower, rel.names())
 }
 
-/// The directory that contains a path, with the path's last name.
+/// The directory around a path, with the path's last name.
 pub(super) fn place_at(
     view: &OverlayView<'_>,
     lower: &Arc<File>,

@@ -1,4 +1,4 @@
-//! Compares a fork with its base.
+//! Compares a fork with the copy from which the fork began.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,8 @@ use super::{ForkEntry, is_same_file, read_entry};
 use crate::rel::RelPath;
 use crate::view::{DirAt, OverlayView};
 
-/// Collects the paths at which a fork differs from its base.
+/// A search for the paths at which a fork differs from its base. `most`: how many paths to list; `found`:
+/// the paths, and the number of further paths.
 pub(super) struct ForkComparison<'a> {
     pub(super) base: OverlayView<'a>,
     pub(super) mine: OverlayView<'a>,
@@ -57,7 +58,7 @@ impl ForkComparison<'_> {
     }
 }
 
-/// The names that may differ between two directories, each with its own view.
+/// The names that may differ between two directories. Each directory comes with the view of its overlay.
 pub(super) fn differing_names(
     (base, before): (&OverlayView<'_>, Option<&DirAt>),
     (mine, after): (&OverlayView<'_>, Option<&DirAt>),

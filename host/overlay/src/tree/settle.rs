@@ -1,4 +1,4 @@
-//! Updates the index after the host applied, undid or dropped changes in the lower directory.
+//! Corrects the index after the host applied, undid or dropped changes.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -7,64 +7,64 @@ use super::super::record::{ContentOrigin, FileRecord, FileTime, FileTimes, Lower
 use super::super::rel::{RelPath, split_last};
 use super::{DirOrigin, FileNode, IndexEntry, IndexNode, IndexTree, ROOT};
 
-/// The changes that the host applied or dropped. Lower paths are those before all moves; the other paths are
-/// those that guests see.
+/// What the host applied or dropped. Lower paths are those before all moves; other paths are as guests see
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct SettledPaths {
-    /// Lower paths that no longer exist.
+    /// Lower paths that do not exist any more.
     pub(crate) gone: Vec<RelPath>,
     /// Moves, each from a lower path to the path that guests see.
     pub(crate) moved: Vec<(RelPath, RelPath)>,
     pub(crate) directories: Vec<RelPath>,
     pub(crate) files: Vec<RelPath>,
-    /// Paths whose changes are dropped.
+    /// Paths at which the agent's changes are dropped.
     pub(crate) dropped: Vec<RelPath>,
 }
 
-/// The lower paths that an undo removed or restored, with their present state.
+/// What an undo removed or restored in the lower directory, with the present states.
 #[derive(Debug, Default)]
 pub(crate) struct UnsettledPaths {
     pub(crate) gone: Vec<(RelPath, KnownOrigin)>,
     pub(crate) moved: Vec<(RelPath, RelPath, LowerState)>,
     pub(crate) directories: Vec<RelPath>,
     pub(crate) files: Vec<TakenFile>,
-    /// Names that are hidden again, because their dropped changes return.
+    /// Names to hide again, because the changes dropped there come back.
     pub(crate) dropped: Vec<(RelPath, KnownOrigin)>,
 }
 
-/// The lower object at the beginning of a change.
+/// The lower object from which a change began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownOrigin {
     pub(crate) seen: LowerState,
-    /// The time of hiding; `None` = now.
+    /// Since when the object is hidden; `None`: from now on.
     pub(crate) since: Option<FileTime>,
     pub(crate) digest: Option<[u8; 32]>,
 }
 
-/// A file whose content moves from the lower directory back to the overlay.
+/// A file whose content goes back from the lower directory to the overlay.
 #[derive(Debug)]
 pub(crate) struct TakenFile {
-    /// The path that guests see.
+    /// The path as guests see it.
     pub(crate) path: RelPath,
     /// The number of the file in the layer.
     pub(crate) id: u64,
-    /// Whether the layer has the content.
+    /// Whether the content is in the layer.
     pub(crate) copied: bool,
     pub(crate) mode: u32,
     pub(crate) origin: Option<ContentOrigin>,
     pub(crate) digest: Option<[u8; 32]>,
-    /// Whether the change had been dropped, so that the lower directory never had this content.
+    /// Whether the change was dropped before, so that the lower directory never had the content.
     pub(crate) dropped: bool,
 }
 
 impl IndexTree {
-    /// The number of the host's last change, as stored by [`Self::settle_paths`] or [`Self::unsettle_paths`].
+    /// The number that the last [`Self::settle_paths`] or [`Self::unsettle_paths`] stored.
     pub(crate) fn settled_number(&self) -> u64 {
         self.settled
     }
 
-    /// Shows the lower directory wherever the host applied a change of the index. Returns the files that lost
-    /// their last name.
+    /// Lets the lower directory show wherever the host applied a change. Returns the numbers of the files
+    /// that lost their last name.
     pub(crate) fn settle_paths(&mut self, number: u64, done: &SettledPaths) -> Vec<u64> {
         let mut lost = Vec::new();
         for lower in done.gone.iter().chain(done.moved.iter().map(|(from, _)| from)) {
@@ -86,7 +86,7 @@ impl IndexTree {
                     let lower = DirOrigin { rel: to.clone(), seen: None };
                     self.set_origin(id, Some(lower));
                 }
-                // Other names of the file are links to the same content, so the file stays.
+                // The file has other names, which are links to the same content, so it stays.
                 Some(IndexNode::File(id))
                     if self.find_file(id).is_some_and(|file| file.names > 1) => {}
                 Some(IndexNode::File(_)) => lost.extend(self.let_through(to)),
@@ -101,7 +101,7 @@ impl IndexTree {
         lost
     }
 
-    /// Drops the changes at these paths and below. Returns the files that lost their last name.
+    /// Drops the changes at the paths and below. Returns the numbers of the files that lost their last name.
     pub(crate) fn discard_paths(&mut self, paths: &[RelPath]) -> Vec<u64> {
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for path in paths {
@@ -127,10 +127,10 @@ impl IndexTree {
 
     /// Reverses [`Self::settle_paths`].
     pub(crate) fn unsettle_paths(&mut self, number: u64, taken: &UnsettledPaths) {
-        // Later versions of an applied file are found by their present lower path, so they are
-        // collected before the moves.
+        // Collected before the moves, because newer versions of an applied file are found by the file's
+        // present lower path.
         let versions = taken.files.iter().map(|file| self.leave_below(file)).collect::<Vec<_>>();
-        // Directories come first, because a moved object may get the lower path of one of them.
+        // Directories first, because a moved object may get the lower path of one of them.
         for path in &taken.directories {
             if let Some(IndexNode::Directory(id)) = self.node_at(path) {
                 self.set_origin(id, None);
@@ -155,7 +155,7 @@ impl IndexTree {
         }
         let own: HashSet<u64> = taken.files.iter().map(|file| file.id).collect();
         for (lower, known) in &taken.dropped {
-            // An object that was made at this path or below since the change stays.
+            // An object made at the path, or below, since the change stays.
             let entry = self.dir_of(lower).and_then(|(dir, name)| {
                 self.dirs.get(&dir).and_then(|dir| dir.entries.get(&name)).map(|it| it.node)
             });
@@ -178,7 +178,7 @@ impl IndexTree {
     }
 
     /// Records that the object at a lower path was replaced by another with the same content, for example
-    /// restored by the host.
+    /// when the host restored it.
     pub(crate) fn see_again(&mut self, lower: &RelPath, now: LowerState) {
         let mut olds = Vec::new();
         if let Some((dir, name)) = self.dir_of(lower)
@@ -186,8 +186,7 @@ impl IndexTree {
             && let Some(hidden) = &mut entry.hidden
         {
             olds.push(std::mem::replace(hidden, now));
-            // The entries of the restored directory were made before now, so the time of hiding
-            // becomes the present.
+            // The entries of a restored directory are older than now, so the time of hiding becomes now.
             entry.since = Some(FileTime::exact_now());
         }
         if let Some(file) = self.file_below(lower.as_bytes()).and_then(|id| self.files.get_mut(&id))
@@ -209,13 +208,13 @@ impl IndexTree {
         seen.filter_map(|seen| self.find_digest(&seen)).collect()
     }
 
-    /// The index's directory that contains a lower path, and the last name.
+    /// The directory of the index around a lower path, and the path's last name.
     fn dir_of(&self, lower: &RelPath) -> Option<(u64, OsString)> {
         let (above, name) = lower.split()?;
         Some((self.dir_below(above)?, name.to_owned()))
     }
 
-    /// The index's directory that contains a path, and the last name.
+    /// The directory of the index around a path, and the path's last name.
     fn find_name(&self, path: &RelPath) -> Option<(u64, OsString)> {
         let mut dir = ROOT;
         let mut names = path.names();
@@ -235,7 +234,7 @@ impl IndexTree {
         self.dirs.get(&dir)?.entries.get(&name)?.node
     }
 
-    /// Forgets the object at a lower path that no longer exists.
+    /// Forgets the object at a lower path that does not exist any more.
     fn vacate_place(&mut self, lower: &RelPath) {
         let Some((id, name)) = self.dir_of(lower) else { return };
         let Some(dir) = self.dirs.get_mut(&id) else { return };
@@ -247,7 +246,7 @@ impl IndexTree {
         }
     }
 
-    /// Changes the lower paths of moved objects and of everything below them.
+    /// Replaces the lower paths of moved objects and of everything below.
     fn relocate_places(&mut self, moves: &HashMap<RelPath, RelPath>) {
         let place = |rel: &RelPath| {
             let mut above = rel.as_bytes();
@@ -295,7 +294,7 @@ impl IndexTree {
         }
     }
 
-    /// Removes the index's file from a path, so that the lower directory's file shows.
+    /// Removes a file of the index from a path, so that the lower file shows.
     fn let_through(&mut self, path: &RelPath) -> Option<u64> {
         let Some(IndexNode::File(id)) = self.node_at(path) else { return None };
         let (dir, name) = self.find_name(path)?;
@@ -303,8 +302,8 @@ impl IndexTree {
         self.let_go(id)
     }
 
-    /// Removes one name of a file. If the file was copied, its other names lose their link to the lower
-    /// directory.
+    /// Removes one name of a file. If the content was in the layer, the file's other names no longer belong
+    /// to the lower file.
     fn let_go(&mut self, id: u64) -> Option<u64> {
         let lost = self.lose_name(id);
         if let Some(file) = self.files.get_mut(&id)
@@ -345,8 +344,8 @@ impl IndexTree {
                 let origin = file.record.origin.as_ref().map(|origin| origin.rel.clone());
                 let at_home = origin.is_some() && origin == own;
                 if at_home && !file.record.copied && file.names > 1 {
-                    // The file equals its lower version, and the other names are links to that
-                    // file.
+                    // The file is as in the lower directory, and its other names are links to it, so only
+                    // its times are reset.
                     file.times = FileTimes::default();
                     return;
                 }
@@ -362,7 +361,7 @@ impl IndexTree {
         }
     }
 
-    /// Forgets a directory and its descendants in the index.
+    /// Forgets a directory of the index, with everything below.
     fn purge_dir(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {
@@ -375,7 +374,7 @@ impl IndexTree {
         }
     }
 
-    /// Hides the original lower path of each moved object.
+    /// Hides the lower paths from which objects were moved away.
     fn hide_moved(&mut self) {
         let dirs = self.dirs.iter().filter(|(id, _)| !self.is_own_place(**id));
         let dirs = dirs.filter_map(|(_, dir)| dir.origin.as_ref());
@@ -392,7 +391,7 @@ impl IndexTree {
         }
     }
 
-    /// Hides a lower path if it is visible; `since` = `None` means from now on.
+    /// Hides a lower path, unless it is hidden. `since`: from when; `None`: from now.
     fn hide_place(&mut self, lower: &RelPath, seen: LowerState, since: Option<FileTime>) {
         let since = Some(since.unwrap_or_else(FileTime::exact_now));
         let mut below: Vec<&OsStr> = Vec::new();
@@ -423,7 +422,7 @@ impl IndexTree {
                 return;
             }
             if entry.is_some() {
-                // Another object is visible at that path.
+                // Another object is visible at the path, so the lower path is hidden already.
                 return;
             }
             match self.enter_dir(dir, name) {
@@ -433,7 +432,7 @@ impl IndexTree {
         }
     }
 
-    /// Makes a directory part of the index again: an empty one, or a moved one.
+    /// Adds a directory or a moved object to the index again.
     fn show_again(&mut self, path: &RelPath, from: Option<(&RelPath, LowerState)>) {
         use super::super::record::LowerKind;
         let is_dir = from.is_none_or(|(_, seen)| seen.kind == LowerKind::Directory);
@@ -460,8 +459,8 @@ impl IndexTree {
         }
     }
 
-    /// Detaches the index's newer version of an applied file from the applied file, and returns the version
-    /// with its old record.
+    /// Separates the index's newer version of an applied file from the lower file. Returns the version's
+    /// number and former record.
     fn leave_below(&mut self, file: &TakenFile) -> Option<(u64, FileRecord)> {
         let id = self.file_below(file.path.as_bytes()).filter(|_| !file.dropped)?;
         let known = self.files.get_mut(&id)?;
@@ -471,8 +470,8 @@ impl IndexTree {
         Some((id, record))
     }
 
-    /// Returns a file to the overlay. A newer version stays, as a version of the lower file before the
-    /// change.
+    /// Gives a file back to the overlay. A newer version stays, and from now on belongs to the lower file as
+    /// it was before the change.
     fn file_again(&mut self, file: &TakenFile, version: Option<(u64, FileRecord)>) {
         let copied = file.copied;
         let record = FileRecord { copied, mode: file.mode, origin: file.origin.clone() };
@@ -508,7 +507,7 @@ impl IndexTree {
         }
     }
 
-    /// Sets the origin of a file, and its number in the layer if the content was not in the layer before.
+    /// Gives a file another record, and another number if the layer did not have the content before.
     fn become_version(&mut self, (old, id): (u64, u64), record: FileRecord) {
         let Some(mut known) = self.files.remove(&old) else { return };
         if let Some(origin) = &record.origin {
@@ -552,7 +551,7 @@ impl IndexTree {
         self.files.insert(id, FileNode { names: 1, record, times: FileTimes::default() });
     }
 
-    /// Counts the entries again, and forgets the digests of objects without a name.
+    /// Counts the entries anew, and forgets digests that nothing refers to.
     fn tidy_up(&mut self) {
         let tree = &*self;
         let names =
