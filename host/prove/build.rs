@@ -70,8 +70,7 @@ fn pack_component(wasm: &Path, name: &str, out: &Path) -> io::Result<PathBuf> {
     Ok(packed)
 }
 
-/// Adds the constant of one component. It is private to the crate, so that an unused one is reported as dead
-/// code.
+/// Adds the constant of one component. It is private to the crate, so an unused one is reported as dead code.
 fn write_constant(code: &mut String, name: &str, about: &str, packed: &Path) {
     // The write cannot fail, because a `String` grows as needed.
     let _ = writeln!(

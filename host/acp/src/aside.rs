@@ -1,4 +1,4 @@
-//! Another agent, which answers from now on or runs one task beside the conversation.
+//! The command `/agent`: another agent answers from now on, or runs one task beside the conversation.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::errors::invalid_parameter;
 use crate::open::ActivePrompt;
 use crate::{beside, modes, words};
 
-/// Handles `/agent NAME`: alone, the agent answers from now on; with a task after the name, the agent runs
-/// the task on the side.
+/// Handles `/agent NAME`: without a task, the agent NAME answers from now on; with a task after the name,
+/// NAME runs the task beside the conversation.
 pub(crate) async fn run_agent_command(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -34,6 +34,7 @@ pub(crate) async fn run_agent_command(
     }
 }
 
+/// Makes another agent answer from now on, and tells the editor and the person.
 async fn switch_agent(
     door: &Arc<AcpDoor>,
     to: &Connection,

@@ -1,4 +1,4 @@
-//! Questions to the person in the editor: whether a call may be made, and what an agent wants to know.
+//! Asks the person in the editor: whether a call may be made, and questions of agents.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::limits::{MAX_OFFERED, MAX_TITLE};
 use crate::tool_call;
 use crate::updates::ClarifyRequest;
 
-/// The field of a form that holds the answer.
+/// The name of the form's field with the answer.
 const FIELD: &str = "answer";
 
-/// An option of a question: a unique id, a text and a kind.
+/// An option of a question: a unique id, a text, and a kind.
 pub(crate) struct QuestionOption {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -29,15 +29,15 @@ pub(crate) struct QuestionOption {
 
 /// The editor's answer to a question with options.
 pub(crate) enum ChosenOption {
-    /// The id of the option.
+    /// An option, by its id.
     One(String),
-    /// The editor cancelled the question, or could not show it.
+    /// The person cancelled the question, or the editor could not show it.
     Cancelled,
-    /// An answer that is not among the question's options.
+    /// An id that is not among the question's options.
     Other,
 }
 
-/// Puts a question with options.
+/// Asks a question with options.
 pub(crate) async fn ask_choice(
     to: &Connection,
     session: &str,
@@ -56,13 +56,13 @@ pub(crate) async fn ask_choice(
             let known = ids.into_iter().find(|id| **id == *selected.option_id.0);
             known.map_or(ChosenOption::Other, ChosenOption::One)
         }
-        // INV-390.
+        // INV-390: a closed question is no answer.
         Ok(_) | Err(_) => ChosenOption::Cancelled,
     }
 }
 
 impl ChosenOption {
-    /// The last part of the option's id.
+    /// The last part of the option's id, which states its meaning, for example `yes`.
     pub(crate) fn option_word(&self) -> Option<&str> {
         match self {
             Self::One(id) => id.rsplit('.').next(),
@@ -70,7 +70,7 @@ impl ChosenOption {
         }
     }
 
-    /// Converts an answer to a permission's decision. An answer that is not clearly yes is a no.
+    /// Converts an answer to a decision about a call. Anything that is not clearly a yes is a no.
     pub(crate) fn to_approval(&self) -> Approval {
         match (self, self.option_word()) {
             (Self::Cancelled, _) => Approval::Cancelled,
@@ -81,7 +81,7 @@ impl ChosenOption {
     }
 }
 
-/// Asks whether a call may be made, and hands the answer to the turn.
+/// Asks whether a call may be made, and passes the answer to the turn.
 pub(crate) async fn ask_permission(
     door: &AcpDoor,
     to: &Connection,
@@ -114,8 +114,8 @@ pub(crate) async fn ask_clarification(
 ) {
     let ClarifyRequest { id, question, private, options } = asked;
     let options = options.as_slice();
-    // The event of a private question has the storable part. INV-361: a question whose text is missing is not
-    // put to anybody.
+    // The event of a private question contains only the text that may be stored. INV-361: a question whose
+    // whole text is missing is not asked.
     let whole = match find_open_question(door, turn, id) {
         Some((_, OpenQuestion { kind: QuestionKind::Clarify { question, .. }, .. })) => question,
         Some(_) | None if private => {
@@ -126,14 +126,14 @@ pub(crate) async fn ask_clarification(
     let question = whole.as_str();
     let word = match door.editor_capabilities().forms {
         true => ask_by_form(to, shown_in, question, options).await,
-        // The question cannot be shown, so no answer is invented.
+        // The editor cannot show the question, so no answer is invented.
         false if options.is_empty() => PersonAnswer::Cancelled,
         false => ask_by_options(to, shown_in, turn, id, question, options).await,
     };
     answer_question(door, turn, id, word);
 }
 
-/// Adds the whole arguments to a question, because the event has only the beginning.
+/// Adds the whole arguments to a question, because the event contains only their beginning.
 fn with_whole_subject(
     door: &AcpDoor,
     turn: &str,
@@ -151,7 +151,7 @@ fn with_whole_subject(
     call
 }
 
-/// The open question of a turn, with its session.
+/// The open question with this number in a turn, with its session.
 fn find_open_question(door: &AcpDoor, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
     let mut all = door.service.open_questions(None).into_iter();
     all.find(|(_, question)| question.message == turn && question.id == id)
@@ -161,7 +161,7 @@ fn find_open_question(door: &AcpDoor, turn: &str, id: u64) -> Option<(String, Op
 /// accepts one answer.
 fn answer_question(door: &AcpDoor, turn: &str, id: u64, answer: PersonAnswer) {
     let Some((session, _)) = find_open_question(door, turn, id) else { return };
-    // An error: the turn has ended, or the question was answered elsewhere.
+    // An error means: the turn has ended, or that the question was answered elsewhere.
     let _ = door.service.answer_question(&session, id, answer, ACTOR);
 }
 
@@ -191,12 +191,12 @@ async fn ask_by_form(
             })
         }
         Ok(ElicitationAction::Decline) => PersonAnswer::Declined,
-        // INV-390: nothing was left blank.
+        // INV-390: a closed form is not a blank answer.
         Ok(_) | Err(_) => PersonAnswer::Cancelled,
     }
 }
 
-/// Asks for one of the options, for an editor without forms.
+/// Asks for one of the options, in an editor without forms.
 async fn ask_by_options(
     to: &Connection,
     session: &str,

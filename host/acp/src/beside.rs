@@ -1,4 +1,5 @@
-//! Runs beside the conversation: each a separate session, shown in the asking session.
+//! Runs of agents and teams beside the conversation: each is a separate session, shown in the session that
+//! requested it.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::limits::MAX_TITLE;
 use crate::open::ActivePrompt;
 use crate::words;
 
-/// Runs an agent or a team on a task, and shows its work. INV-306: agents have their own grants, and must be
+/// Runs an agent or a team on a task, and shows its work. INV-306: an agent has its own grants, and must be
 /// runnable. INV-304: the limits are those of every turn.
 pub(crate) async fn run_beside(
     door: &Arc<AcpDoor>,

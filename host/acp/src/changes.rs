@@ -1,4 +1,4 @@
-//! The changes of a session's overlay, as differences that the editor shows and the person decides about.
+//! The changes in a session's overlay: shown to the editor as differences, and decided about by the person.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,22 +22,22 @@ use crate::limits::{MAX_DIFF, MAX_DIFFS, MAX_DIFFS_BYTES, MAX_NAMED, MAX_OFFERED
 use crate::open::OpenSession;
 use crate::tool_call;
 
-/// The changes of all directories of a session.
+/// The changes in all directories of a session, as they are shown.
 #[derive(Default)]
 struct SeenChanges {
     stat: ChangeStat,
     content: Vec<ToolCallContent>,
     locations: Vec<ToolCallLocation>,
     bytes: usize,
-    /// The session's last event at that time.
+    /// The number of the session's last event when the changes were read.
     as_of: i64,
-    /// Lines about files, after the differences.
+    /// Lines about files whose differences are not shown.
     named: Vec<String>,
     /// The number of files that are not even named.
     unnamed: usize,
 }
 
-/// Shows the changes, if different from the last shown ones.
+/// Shows the changes, if they differ from those shown last.
 pub(crate) async fn show_new(door: &Arc<AcpDoor>, to: &Connection, session: &OpenSession) {
     if !has_layers(door.service.store(), &session.id) {
         return;
@@ -54,7 +54,7 @@ pub(crate) async fn show_new(door: &Arc<AcpDoor>, to: &Connection, session: &Ope
     }
 }
 
-/// `/changes`: shows the changes, also those that were shown before.
+/// The command `/changes`: shows the changes, even if they were shown before.
 pub(crate) async fn show_changes(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -70,7 +70,7 @@ pub(crate) async fn show_changes(
     Ok(text)
 }
 
-/// `/apply`: applies changes to the workspace, once the person has seen them and agreed.
+/// The command `/apply`: applies changes to the workspace, after the person has seen them and agreed.
 pub(crate) async fn apply_changes(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -107,7 +107,7 @@ pub(crate) async fn apply_changes(
     Ok(result_lines(done).join("\n"))
 }
 
-/// `/discard`: throws changes away, once the person has agreed.
+/// The command `/discard`: drops changes, after the person has agreed.
 pub(crate) async fn discard_changes(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -136,8 +136,8 @@ pub(crate) async fn discard_changes(
     Ok(result_lines(done).join("\n"))
 }
 
-/// Shows the changes to decide about and asks for an option; a further option leaves all changes undecided.
-/// `None` = no option was chosen.
+/// Shows the changes, and asks the person for one of the options. `None` = no option was chosen, and nothing
+/// is changed.
 async fn ask_decision(
     door: &AcpDoor,
     to: &Connection,
@@ -146,7 +146,7 @@ async fn ask_decision(
     (what, kind): (&str, ToolKind),
     mut options: Vec<(&str, &str, PermissionOptionKind)>,
 ) -> Result<Option<String>, Error> {
-    // INV-305: what was not shown was not agreed to.
+    // INV-305: a person cannot agree to changes that were not shown.
     if seen.unnamed > 0 {
         return Err(not_now(format!(
             "{}, more than can be shown here: name some of them, like `/changes src`, or decide about \
@@ -172,7 +172,7 @@ async fn ask_decision(
     Ok(chosen.option_word().map(str::to_owned))
 }
 
-/// `/undo`: undoes the last apply.
+/// The command `/undo`: reverses the last apply.
 pub(crate) async fn undo_apply(
     door: &Arc<AcpDoor>,
     session: &OpenSession,
@@ -206,15 +206,15 @@ pub(crate) async fn undo_apply(
     Ok(lines.join("\n"))
 }
 
-/// A decision as carried out in one directory.
+/// The effect of a decision in one directory.
 struct DecisionResult {
     /// True if the workspace or the changes differ from before.
     changed: bool,
-    /// A line for the person; empty = none.
+    /// A line for the person; empty if there is nothing to tell.
     told: String,
 }
 
-/// Writes the audit line of a decision. INV-413: a decision without an effect has no line.
+/// Writes a decision to the audit log. INV-413: a decision without an effect gets no line.
 fn note_decision(door: &AcpDoor, session: &OpenSession, action: &str, done: &[DecisionResult]) {
     if done.iter().any(|done| done.changed) {
         door.service.record_audit(ACTOR, action, session.id.clone(), json!({"by": "acp"}));
@@ -243,7 +243,8 @@ async fn read_changes(
 ) -> Result<SeenChanges, Error> {
     let selection = parse_selection(&paths)?;
     let workspace = door.workspace().to_path_buf();
-    // Read before the changes: if a turn runs in between, this number is too old, and a decision is refused.
+    // The event number is read before the changes: if a turn runs in between, the number is too old, and a
+    // decision is refused.
     let as_of = door.service.store().last_event(session).await;
     let as_of = as_of.map_err(|error| error_from_service(&error.into()))?;
     let looked = door.service.review_changes(session, None, move |review| {
@@ -260,8 +261,8 @@ async fn read_changes(
     looked.await.map_err(|error| error_from_service(&error))
 }
 
-/// Calls `work` for each directory with present or earlier changes. INV-270: `as_of` = the session's last
-/// event at the time of the look.
+/// Calls `work` for each directory that has or had changes. INV-270: `as_of` is the number of the session's
+/// last event when the person saw the changes.
 async fn decide_each(
     door: &Arc<AcpDoor>,
     session: &str,
@@ -278,7 +279,7 @@ async fn decide_each(
     done.await.map_err(|error| error_from_service(&error))
 }
 
-/// INV-302: paths below the workspace, and no others.
+/// INV-302: parses paths, which must be below the workspace.
 fn parse_selection(paths: &[String]) -> Result<PathSelection, Error> {
     if paths.is_empty() {
         return Ok(PathSelection::all());
@@ -310,6 +311,7 @@ fn shown_path(path: &Path) -> String {
 }
 
 impl SeenChanges {
+    /// Adds the changes of one directory to the sums, and each changed file to what is shown.
     fn add_changes(
         &mut self,
         place: &DirectoryReview,
@@ -334,6 +336,8 @@ impl SeenChanges {
         Ok(())
     }
 
+    /// Adds one file: its difference if there is room, and a line if it was not shown, would run later, or
+    /// has a conflict.
     fn add_file(
         &mut self,
         changes: &Changes,
@@ -375,7 +379,7 @@ impl SeenChanges {
         Ok(())
     }
 
-    /// The whole text, with the files that are only named.
+    /// Adds a text with the files that are only named.
     fn with_named_files(mut self) -> Self {
         if self.unnamed > 0 {
             self.named.push(format!("and {} more, which are not named here", self.unnamed));

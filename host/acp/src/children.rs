@@ -1,7 +1,7 @@
-//! Subagents as sessions of an editor: ids, and the updates for beginnings and states.
+//! Subagents as sessions of an editor: their ids, and the updates about their beginnings and states.
 //!
-//! The id of a child is the agent's message, and the path in that turn. The id is the same while the turn
-//! runs and whenever the session is loaded later.
+//! The id of a subagent's session consists of the id of the agent's message and the subagent's path in that
+//! turn. It is the same while the turn runs and whenever the session is loaded later.
 
 use agent_client_protocol::v1::schema::{
     Error, ErrorStopReason, IdleStateUpdate, IdleStopReason, RunningStateUpdate,
@@ -14,23 +14,23 @@ use belljar_policy::ShownText;
 use crate::limits::MAX_TITLE;
 use crate::tool_call::clipped_block;
 
-/// The session of a subagent.
+/// The id of a subagent's session.
 pub(crate) fn child_id(message: &str, path: &str) -> String {
     format!("{message}/{path}")
 }
 
-/// Parses an id into message and path; `None` = not a child's id.
+/// Splits such an id into message and path; `None` if it is not a subagent's.
 pub(crate) fn parse_child_id(id: &str) -> Option<(&str, &str)> {
     id.split_once('/').filter(|(message, path)| !message.is_empty() && path.contains('/'))
 }
 
-/// Returns whether a path is a subagent's.
+/// Returns whether a path belongs to a subagent.
 pub(crate) fn is_child(path: &str) -> bool {
     path.contains('/')
 }
 
-/// The update on the parent that announces a child, before any update of the child. The child may be
-/// cancelled.
+/// The update of the parent session that announces a subagent, before any update of the subagent's own
+/// session. The editor may cancel the subagent.
 pub(crate) fn announce_child(id: &str, path: &str, task: &str) -> SessionUpdate {
     let title = path.rsplit('/').next().unwrap_or(path);
     let line = task.trim().lines().next().unwrap_or_default();
@@ -43,7 +43,7 @@ pub(crate) fn announce_child(id: &str, path: &str, task: &str) -> SessionUpdate 
     )
 }
 
-/// The update on the child with the task from its parent.
+/// The update of the subagent's session with the task from its parent.
 pub(crate) fn task_update(parent: &str, id: &str, task: &str) -> SessionUpdate {
     SessionUpdate::SessionMessage(
         SessionMessage::new(format!("{id}.task"))
@@ -55,13 +55,13 @@ pub(crate) fn task_update(parent: &str, id: &str, task: &str) -> SessionUpdate {
     )
 }
 
-/// The update on the parent about a running child.
+/// The update of the parent session that a subagent is running.
 pub(crate) fn running_update(id: &str) -> SessionUpdate {
     let state = StateUpdate::Running(RunningStateUpdate::new());
     SessionUpdate::SubagentUpdate(SubagentUpdate::new(id.to_owned()).state(state))
 }
 
-/// The update on the parent for an ended child, which can no longer be cancelled.
+/// The update of the parent session that a subagent has ended and can no longer be cancelled.
 pub(crate) fn ended_update(id: &str, status: RunStatus, error: Option<&str>) -> SessionUpdate {
     let reason = match status {
         RunStatus::Completed => IdleStopReason::EndTurn,

@@ -1,19 +1,19 @@
-//! The part of an editor's capabilities that matters here.
+//! The capabilities of an editor that matter here.
 
 use agent_client_protocol::v1::schema::ClientCapabilities;
 
-/// The capabilities of an editor.
+/// What an editor supports.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EditorCapabilities {
     /// True if the editor shows subagents as separate sessions.
     pub(crate) subagents: bool,
-    /// Notices beside the conversation.
+    /// True if the editor shows notices beside the conversation.
     pub(crate) notices: bool,
-    /// True if the editor shows summaries in place of older turns.
+    /// True if the editor shows a summary in place of older turns.
     pub(crate) compaction: bool,
-    /// Questions with a form.
+    /// True if the editor can ask a question with a form.
     pub(crate) forms: bool,
-    /// True if output can be shown as a terminal; nothing runs in that terminal.
+    /// True if the editor can display output as a terminal; nothing runs in it.
     pub(crate) terminals: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Commands in a prompt: decisions about changes, skills and teams.
+//! Commands at the beginning of a prompt, for example `/apply`: decisions about changes, skills and teams.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct CommandRow {
     help: &'static str,
 }
 
-/// The action of a command.
+/// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CommandAction {
     Changes,
@@ -43,14 +43,14 @@ pub(crate) enum CommandAction {
     Skill(String),
 }
 
-/// A command with the text after it.
+/// A command, with the text after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EditorCommand {
     action: CommandAction,
     rest: String,
 }
 
-/// The commands that are always there.
+/// The commands that always exist.
 const OWN: &[CommandRow] = &[
     CommandRow {
         name: "changes",
@@ -96,10 +96,10 @@ const OWN: &[CommandRow] = &[
     },
 ];
 
-/// The prefix of a team's command, so that a team cannot have the name of another command.
+/// The prefix of a command that runs a team, so no team has the name of another command.
 const TEAM: &str = "team:";
 
-/// The commands that an editor may offer.
+/// The update with the commands that an editor may offer.
 pub(crate) fn list_commands(door: &AcpDoor) -> SessionUpdate {
     let host = door.service.current_host();
     let command = |name: String, help: &str, hint: &str| {
@@ -125,7 +125,7 @@ pub(crate) fn list_commands(door: &AcpDoor) -> SessionUpdate {
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(all))
 }
 
-/// The command at the beginning of a prompt, if any; other prompts go to the agent.
+/// The command at the beginning of a prompt; `None` if the prompt goes to the agent.
 pub(crate) fn parse_command(door: &AcpDoor, prompt: &PromptWords) -> Option<EditorCommand> {
     let line = prompt.text.strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -204,7 +204,7 @@ pub(crate) async fn perform_command(
     }
 }
 
-/// Summarises the conversation. Cancelled like a turn, not dropped, because the usage counts.
+/// Summarizes the conversation. It is cancelled like a turn and not dropped, because its usage counts.
 async fn compact_session(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -221,13 +221,13 @@ async fn compact_session(
     Ok(StopReason::EndTurn)
 }
 
-/// The used amounts of a session, and the limits of each turn.
+/// The text about what a session has used, and about the limits of each turn.
 async fn budget_text(door: &Arc<AcpDoor>, session: &str) -> Result<String, Error> {
     let used =
         door.service.load_past(session).await.map_err(|error| error_from_service(&error))?.used;
     let agent = door.find_session(session).await?.agent;
     let (host, workspace) = (door.service.current_host(), door.workspace().to_path_buf());
-    // Looked up on a thread, because files are read.
+    // Resolved on a thread for blocking work, because files are read.
     let found = door.service.look_up(move |_| resolve_known(&host, &agent, &workspace)).await;
     let found = found.map_err(|error| internal_failure(error.to_string()))?;
     let agent = found
@@ -248,7 +248,7 @@ async fn budget_text(door: &Arc<AcpDoor>, session: &str) -> Result<String, Error
     ))
 }
 
-/// A task with a skill, framed as if the agent had loaded the skill.
+/// A task together with a skill, framed as if the agent had loaded the skill.
 fn with_skill(
     door: &AcpDoor,
     name: &str,

@@ -1,4 +1,4 @@
-//! The state of one editor connection.
+//! The state of the connection to one editor.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use crate::open::OpenSessions;
 use crate::results::StepChannel;
 use crate::wire::WireRoom;
 
-/// The way to the editor.
+/// The connection to the editor.
 pub(crate) type Connection = ConnectionTo<ClientRole>;
 
-/// The actor for the audit log: the person at this machine.
+/// The name in the audit log: the person at this machine.
 pub(crate) const ACTOR: &str = "local";
 
 /// The state of one connection.
@@ -29,9 +29,9 @@ pub(crate) struct AcpDoor {
     pub(crate) service: Service,
     pub(crate) results: StepChannel,
     pub(crate) open: OpenSessions,
-    /// Prompts of all sessions.
+    /// Limits the prompts that are answered at a time, in all sessions.
     pub(crate) prompts: Semaphore,
-    /// The agent and the model of new sessions.
+    /// The agent of new sessions; `None` = the usual one. The next field is their model.
     pub(crate) agent: Option<String>,
     pub(crate) model: Option<String>,
     client: OnceLock<EditorCapabilities>,
@@ -60,7 +60,7 @@ impl AcpDoor {
         })
     }
 
-    /// Notes the editor's capabilities; only the first call counts.
+    /// Stores the editor's capabilities; only the first call has an effect.
     pub(crate) fn is_for(&self, client: EditorCapabilities) {
         let _ = self.client.set(client);
     }
@@ -70,19 +70,19 @@ impl AcpDoor {
         self.client.get().copied().unwrap_or_default()
     }
 
-    /// The workspace of every session here.
+    /// The workspace of all sessions of this connection.
     pub(crate) fn workspace(&self) -> &Path {
         self.service.workspace()
     }
 
-    /// An id for an entry that the door itself shows among the tool calls, for example
+    /// An id for an entry that this door itself shows among the tool calls, for example
     /// `changes.1732826276000.1`. No tool call of a model has such an id.
     pub(crate) fn own_call(&self, what: &str) -> String {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         format!("{what}.{}.{number}", self.service.current_host().clock.now().as_millisecond())
     }
 
-    /// Sends an update once there is room; `false` = the editor has disconnected.
+    /// Sends an update when there is room; returns false if the editor has disconnected.
     pub(crate) async fn send_update(
         &self,
         to: &Connection,
@@ -93,8 +93,8 @@ impl AcpDoor {
             && to.send_notification(SessionNotification::new(session.to_owned(), update)).is_ok()
     }
 
-    /// INV-300: the editor's directory has to be the workspace of this process, links resolved: the OS
-    /// sandbox lets the process reach no other.
+    /// INV-300: the editor's directory must be the workspace of this process, after resolving links, because
+    /// the OS sandbox lets the process reach no other.
     pub(crate) fn check_directory(&self, cwd: &Path, more: &[PathBuf]) -> Result<(), Error> {
         if !cwd.is_absolute() || cwd.as_os_str().len() > MAX_PATH_BYTES {
             return Err(invalid_parameter("`cwd` has to be an absolute path"));
@@ -114,10 +114,10 @@ impl AcpDoor {
         ))
     }
 
-    /// Finds a session that can be opened here: a conversation in this workspace. Other sessions count as
-    /// missing.
+    /// Finds a session that this editor may open: a conversation in this workspace. Other sessions are
+    /// reported as missing.
     pub(crate) async fn find_session(&self, id: &str) -> Result<StoredSession, Error> {
-        // INV-301: the id is neither a path nor a pattern of the store, because other characters are refused.
+        // INV-301: other characters are refused, so the id can be neither a path nor a pattern of the store.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if id.is_empty() || id.len() > 64 || !id.bytes().all(plain) {
             return Err(no_session(id));

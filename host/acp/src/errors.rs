@@ -1,22 +1,22 @@
-//! Errors for an editor: the fault and the remedy.
+//! Errors as an editor reads them: the fault and a remedy.
 
 use agent_client_protocol::Error;
 use belljar_policy::ShownText;
 use belljar_session::ServiceError;
 
-/// The code of a missing session, for example a deleted one.
+/// The error code of a missing session, for example a deleted one.
 const NOT_FOUND: i32 = -32002;
 
-/// The code of a request that cannot be answered now.
+/// The error code of a request that cannot be answered now.
 const INVALID_REQUEST: i32 = -32600;
 
-/// The code of an invalid parameter, for example an unknown mode.
+/// The error code of an invalid parameter, for example an unknown mode.
 const INVALID_PARAMS: i32 = -32602;
 
-/// The code of an internal failure, for example of the store.
+/// The error code of an internal failure, for example of the store.
 const INTERNAL: i32 = -32603;
 
-/// The session is missing, or not opened by this editor.
+/// The error for a session that does not exist, or that this editor has not opened.
 pub(crate) fn no_session(id: &str) -> Error {
     let id = ShownText::clip_line(id, 80);
     Error::new(
@@ -25,22 +25,22 @@ pub(crate) fn no_session(id: &str) -> Error {
     )
 }
 
-/// A parameter that makes no sense.
+/// The error for an invalid parameter.
 pub(crate) fn invalid_parameter(why: impl Into<String>) -> Error {
     Error::new(INVALID_PARAMS, why.into())
 }
 
-/// The error of a request that cannot be answered now.
+/// The error for a request that cannot be answered now.
 pub(crate) fn not_now(why: impl Into<String>) -> Error {
     Error::new(INVALID_REQUEST, why.into())
 }
 
-/// A failure here.
+/// The error for an internal failure.
 pub(crate) fn internal_failure(why: impl Into<String>) -> Error {
     Error::new(INTERNAL, why.into())
 }
 
-/// An error of the service.
+/// Converts an error of the service.
 pub(crate) fn error_from_service(error: &ServiceError) -> Error {
     let text = ShownText::multiline(&error.to_string()).to_string();
     match error {

@@ -1,4 +1,4 @@
-//! Shows a turn to the editor as it happens, and asks its questions there.
+//! Shows a turn to the editor while it runs, and asks its questions there.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use crate::open::ActivePrompt;
 use crate::results::PassedStep;
 use crate::updates::{OutgoingItem, UpdateMapper};
 
-/// The receiver of the turns' calls.
+/// The receiver of the journal steps of all running turns.
 pub(crate) type Passing = broadcast::Receiver<Arc<PassedStep>>;
 
-/// Shows a turn in the prompt's session, from its first event to its end. A cancelled prompt cancels the turn.
+/// Shows a turn in the prompt's session, from its first event to its end. Cancelling the prompt cancels the
+/// turn.
 pub(crate) async fn show_turn(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -29,7 +30,7 @@ pub(crate) async fn show_turn(
 ) -> Result<Arc<Outcome>, Error> {
     let watching = prompting.cancel.clone();
     let (service, id) = (door.service.clone(), turn.session.clone());
-    // Also if cancelled before the beginning.
+    // The turn is also cancelled if the prompt was cancelled before this point.
     let cancelling = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
         watching.cancelled().await;
         service.cancel_turn(&id, ACTOR);
@@ -45,8 +46,8 @@ pub(crate) async fn show_turn(
     })
 }
 
-/// Shows a turn to its end: the events of `watch`, and the passing results. `None` = stopped with this
-/// process, or nobody reads any more.
+/// Shows a turn to its end: the events of `watch`, and the results in `passing`. `None` if this process is
+/// stopping, or the editor has disconnected.
 pub(crate) async fn follow_turn(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -69,7 +70,7 @@ pub(crate) async fn follow_turn(
             }
             passed = passing.recv() => match passed {
                 Ok(passed) => updates.handle_step(passed),
-                // A lost result is shown when the session is loaded.
+                // A result that was missed is shown when the session is loaded the next time.
                 Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return outcome,
             },
@@ -100,7 +101,7 @@ fn updates_from_event(
     updates.map_event(event.agent.to_string(), event.kind)
 }
 
-/// The updates for the results received so far.
+/// The updates for the results that have arrived so far.
 fn drain_passing(passing: &mut Passing, updates: &mut UpdateMapper) -> Vec<OutgoingItem> {
     let mut out = Vec::new();
     loop {
@@ -112,7 +113,7 @@ fn drain_passing(passing: &mut Passing, updates: &mut UpdateMapper) -> Vec<Outgo
     }
 }
 
-/// Sends updates and asks questions, each question in a separate task; `None` = nobody reads any more.
+/// Sends updates, and asks questions, each in a separate task; `None` if the editor has disconnected.
 async fn send_all(
     door: &Arc<AcpDoor>,
     to: &Connection,

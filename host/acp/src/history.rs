@@ -1,7 +1,7 @@
-//! The transcript of a session, sent to an editor that loads the session.
+//! Sends the past of a session to an editor that loads it.
 //!
-//! The transcript has the stored events of each turn, as first shown, with the text pieces of a step joined.
-//! A turn without stored events is shown by its final messages.
+//! The stored events of each turn are sent as they were first shown, with the text pieces of a step joined. A
+//! turn without stored events is shown by its final messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use crate::tool_call;
 use crate::updates::{OutgoingItem, UpdateMapper};
 use crate::words::remark_update;
 
-/// The sending of one session's transcript.
+/// The state of sending one session's past.
 struct HistoryReplay<'a> {
     door: &'a Arc<AcpDoor>,
     to: &'a Connection,
     session: &'a str,
-    /// The turns that are still to be sent, the oldest last.
+    /// The turns that are not sent yet, the oldest last.
     turns: Vec<ReplayedTurn>,
     now: Option<CurrentTurn>,
 }
 
-/// A turn that is still to be sent.
+/// A turn that is not sent yet.
 struct ReplayedTurn {
     message: String,
     asked: String,
@@ -43,7 +43,7 @@ struct ReplayedTurn {
     images: Vec<Image>,
     output: String,
     error: Option<String>,
-    /// The arguments of each call, with its result: the text, and whether it is an error.
+    /// The arguments of each call by its id, with the result: its text, and whether it is an error.
     calls: HashMap<String, (String, Option<(String, bool)>)>,
 }
 
@@ -51,12 +51,12 @@ struct ReplayedTurn {
 struct CurrentTurn {
     past: ReplayedTurn,
     updates: UpdateMapper,
-    /// The text of each agent's present step so far.
+    /// The text of each agent's present step so far, by the agent's path.
     saying: Vec<(String, String)>,
     root: Option<String>,
 }
 
-/// Sends all turns of a session, and returns the id of the last sent event.
+/// Sends all turns of a session; returns the number of the last event that was sent.
 pub(crate) async fn replay_history(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -88,7 +88,7 @@ pub(crate) async fn replay_history(
     Ok(last)
 }
 
-/// The unfinished turn, if any.
+/// The unfinished turn of a session, if it has one.
 async fn find_unfinished(door: &AcpDoor, session: &str) -> Result<Option<ReplayedTurn>, Error> {
     let failed = |error: belljar_store::StoreError| {
         internal_failure(ShownText::new(&error.to_string()).to_string())
@@ -113,6 +113,8 @@ async fn find_unfinished(door: &AcpDoor, session: &str) -> Result<Option<Replaye
 }
 
 impl ReplayedTurn {
+    /// Collects what the editor is shown of a stored turn: its question, answer, and calls with their
+    /// results.
     fn from_turn(turn: &Turn) -> Self {
         let mut calls = HashMap::new();
         for message in &turn.state.outcome.messages {
@@ -149,7 +151,7 @@ impl HistoryReplay<'_> {
         while self.now.as_ref().is_none_or(|now| *now.past.message != *event.message) {
             self.end_current().await?;
             if !self.begin_next().await? {
-                // Of no turn that is there.
+                // The event belongs to a turn that does not exist any more.
                 return Some(());
             }
         }
@@ -158,7 +160,7 @@ impl HistoryReplay<'_> {
         self.send_updates(out).await
     }
 
-    /// Begins the next turn, with its question. `Some(false)` = no more turns.
+    /// Begins the next turn, with the person's message. `Some(false)` if no turn is left.
     async fn begin_next(&mut self) -> Option<bool> {
         let Some(past) = self.turns.pop() else { return Some(false) };
         let images = past.images.iter().filter_map(|image| {
@@ -176,13 +178,13 @@ impl HistoryReplay<'_> {
         Some(true)
     }
 
-    /// Ends the turn that is being sent.
+    /// Ends the turn that is being sent: its last texts, and its error.
     async fn end_current(&mut self) -> Option<()> {
         let Some(mut now) = self.now.take() else { return Some(()) };
         let mut out = now.flush_words(|_| true);
         out.extend(now.updates.terminal_ends());
         self.send_updates(out).await?;
-        // A turn without events: the events were deleted, or the turn ran beside the conversation.
+        // A turn without events: they were deleted, or the turn ran beside the conversation.
         if now.root.is_none() && !now.past.output.is_empty() {
             let text = now.past.output.clone();
             self.send_updates(vec![OutgoingItem::Update(
@@ -202,7 +204,7 @@ impl HistoryReplay<'_> {
         Some(())
     }
 
-    /// Sends updates. Questions answered then are not asked again.
+    /// Sends updates. Questions of the past are not asked again.
     async fn send_updates(&self, out: Vec<OutgoingItem>) -> Option<()> {
         for one in out {
             if let OutgoingItem::Update(session, update) = one {
@@ -221,7 +223,7 @@ impl CurrentTurn {
             self.root = Some(root);
         }
         match kind {
-            // The interrupted step is shown again from its start.
+            // The interrupted step is repeated from its beginning, so its text so far is dropped.
             EventKind::RunResumed { .. } => {
                 self.saying.clear();
                 Vec::new()
@@ -249,7 +251,7 @@ impl CurrentTurn {
         }
     }
 
-    /// The pending texts of the agents for which `whose` is true.
+    /// The collected texts of the agents for which `whose` is true, as updates.
     fn flush_words(&mut self, whose: impl Fn(&str) -> bool) -> Vec<OutgoingItem> {
         let (said, open) =
             std::mem::take(&mut self.saying).into_iter().partition(|(agent, _)| whose(agent));
@@ -259,7 +261,7 @@ impl CurrentTurn {
         said.into_iter().flat_map(say).collect()
     }
 
-    /// Adds the calls of the agent at the top, with their results.
+    /// Adds the calls of the top agent, with their results.
     fn record_calls(&mut self, root: &str) {
         for (id, (arguments, content)) in std::mem::take(&mut self.past.calls) {
             self.updates.note_arguments(id.clone(), arguments);
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
     use crate::client::EditorCapabilities;
 
-    /// The words that an editor which loads a turn of these events is told, by session.
+    /// The texts that an editor gets which loads a turn with these events, each with its session.
     fn told(events: &[Value]) -> Vec<(String, String)> {
         let past = ReplayedTurn {
             message: "m".to_owned(),
@@ -332,7 +334,7 @@ mod tests {
             says("a", "It is whole."),
         ]);
         assert_eq!(of(&one, "s"), "It is whole.");
-        // Beside it a subagent goes on, whose words are its own.
+        // The texts of a subagent that runs at the same time are not mixed in.
         let beside = told(&[
             step.clone(),
             says("a", "hal"),
@@ -342,7 +344,7 @@ mod tests {
         ]);
         assert_eq!(of(&beside, "s"), "whole");
         assert_eq!(of(&beside, &crate::children::child_id("m", "a/b#0")), "found");
-        // Text that stays, because nothing takes it back.
+        // If the editor cannot take back a text, it stays.
         let stays = told(&[step, says("a", "half "), again(false), says("a", "and half")]);
         assert!(of(&stays, "s").contains("half "), "{stays:?}");
     }

@@ -1,58 +1,60 @@
-//! Bounds of this entrance against an editor that misbehaves. No known editor reaches them.
+//! Limits against an editor that misbehaves. No known editor reaches them.
 
-/// Most bytes of one line: a prompt with every resource of the largest size, and its escapes. A longer line
-/// is answered as invalid, and never kept.
+/// The most bytes of one line: a prompt with every resource of the largest size, including escapes. A longer
+/// line is answered as invalid, and never kept in memory.
 pub(crate) const MAX_LINE: usize = 16 << 20;
 
-/// Unanswered requests: beyond them reading stops, so that a flood waits in the pipe.
+/// The most unanswered requests. Beyond them reading stops, so a flood waits in the pipe.
 pub(crate) const MAX_UNANSWERED: usize = 256;
 
-/// Updates waiting to be written: the turn of an editor that does not read waits, and costs no more memory.
+/// The most updates that wait to be written. The turn of an editor that does not read waits, and uses no more
+/// memory.
 pub(crate) const MAX_UNWRITTEN: usize = 256;
 
-/// Simultaneously open sessions of one connection.
+/// The most open sessions of one connection.
 pub(crate) const MAX_OPEN: usize = 64;
 
-/// Prompts of all sessions that are answered at a time.
+/// The most prompts of all sessions that are answered at a time.
 pub(crate) const MAX_PROMPTS: usize = 16;
 
-/// Blocks of one prompt.
+/// The most blocks of one prompt.
 pub(crate) const MAX_BLOCKS: usize = 256;
 
-/// Most bytes of all texts of one prompt: as much as a turn accepts.
+/// The most bytes of all texts of one prompt: as many as a turn accepts.
 pub(crate) const MAX_PROMPT_BYTES: usize = 4 << 20;
 
-/// Bytes of a path or a name that an editor sends.
+/// The most bytes of a path or a name that an editor sends.
 pub(crate) const MAX_PATH_BYTES: usize = 4_096;
 
-/// Bytes of a result that an update repeats.
+/// The most bytes of a tool's result in an update.
 pub(crate) const MAX_RESULT: usize = 64 << 10;
 
-/// Bytes of both texts of one difference; a larger difference is named, not shown.
+/// The most bytes of both texts of one difference; for a larger one only the file is named.
 pub(crate) const MAX_DIFF: usize = 256 << 10;
 
-/// Bytes and number of all differences shown at once.
+/// The most bytes, and the most number, of all differences shown at once.
 pub(crate) const MAX_DIFFS_BYTES: usize = 4 << 20;
 pub(crate) const MAX_DIFFS: usize = 100;
 
-/// Changed files named after the differences. An unnamed file cannot be decided about here.
+/// The most changed files that are named after the differences. A person cannot decide here if further files
+/// exist.
 pub(crate) const MAX_NAMED: usize = 1_000;
 
-/// Agents offered as modes, and skills and teams offered as commands.
+/// The most agents offered as modes, and the most skills and teams offered as commands.
 pub(crate) const MAX_OFFERED: usize = 100;
 
-/// Sessions in one page of a list.
+/// The sessions on one page of a list.
 pub(crate) const PAGE: usize = 50;
 
-/// Characters of a title or a description.
+/// The most characters of a title or a description.
 pub(crate) const MAX_TITLE: usize = 120;
 
-/// Most results of calls that wait to be shown; of more, the oldest are left out.
+/// The most results of calls that wait to be shown; the oldest beyond them are dropped.
 pub(crate) const MAX_RESULTS: usize = 512;
 
-/// Events that are read at once when a session is loaded.
+/// The events that are read at once when a session is loaded.
 pub(crate) const EVENTS_PAGE: u32 = 500;
 
-/// How long the turns of a departed editor may need to end by themselves. Unfinished turns are resumed when
-/// the session is opened again.
+/// The time that running turns get to end after the editor has disconnected. Unfinished ones are resumed when
+/// their session is opened again.
 pub(crate) const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Agents as modes, and models as an option of a session.
+//! Agents as an editor's modes, and models as an option of a session.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::door::AcpDoor;
 use crate::errors::{error_from_service, internal_failure, invalid_parameter};
 use crate::limits::{MAX_OFFERED, MAX_TITLE};
 
-/// The id of the option for the model.
+/// The id of the option that chooses the model.
 const MODEL: &str = "model";
 
-/// The value that leaves the model to the agent. No model is called so.
+/// The option's value that leaves the choice to the agent. No model can have this name.
 const OWN: &str = ":agent";
 
-/// The agents for a person to talk with, and the session's agent.
+/// The agents that a person can choose as mode, and the session's present one.
 pub(crate) async fn session_modes(
     door: &Arc<AcpDoor>,
     session: &StoredSession,
 ) -> Result<SessionModeState, Error> {
     let (host, workspace) = (door.service.current_host(), door.workspace().to_path_buf());
-    // Looked up on a thread, because files are read.
+    // Resolved on a thread for blocking work, because files are read.
     let found = door.service.look_up(move |stop| resolve_all_until(&host, &workspace, stop)).await;
     let agents = found.map_err(|error| internal_failure(error.to_string()))?;
     let agents = agents
@@ -49,7 +49,7 @@ pub(crate) async fn session_modes(
     Ok(SessionModeState::new(SessionModeId::new(session.agent.clone()), modes))
 }
 
-/// The options of a session: the model, if there are several.
+/// The options of a session: the model, if there are several to choose from.
 pub(crate) fn session_options(door: &AcpDoor, session: &StoredSession) -> Vec<SessionConfigOption> {
     let host = door.service.current_host();
     let models = &host.settings.models;
@@ -72,7 +72,8 @@ pub(crate) fn session_options(door: &AcpDoor, session: &StoredSession) -> Vec<Se
     vec![option.category(SessionConfigOptionCategory::Model)]
 }
 
-/// Sets another agent from the next prompt on. INV-306: the agent has its own grants, and must be runnable.
+/// Makes another agent answer from the next prompt on. INV-306: the agent has its own grants, and must be
+/// runnable.
 pub(crate) async fn set_agent(
     door: &AcpDoor,
     session: &str,
@@ -83,7 +84,7 @@ pub(crate) async fn set_agent(
     set.map(drop).map_err(|error| error_from_service(&error))
 }
 
-/// Another model from the next prompt on.
+/// Uses another model from the next prompt on.
 pub(crate) async fn set_option(
     door: &AcpDoor,
     session: &str,

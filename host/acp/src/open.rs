@@ -1,4 +1,4 @@
-//! An editor's open sessions: one prompt at a time in each, and a bounded number of sessions.
+//! The sessions that an editor has opened: a bounded number, with one prompt at a time in each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::errors::{no_session, not_now};
 use crate::limits::MAX_OPEN;
 
-/// The open sessions, by their ids.
+/// The open sessions, by id.
 #[derive(Debug, Default)]
 pub(crate) struct OpenSessions(Mutex<HashMap<String, Arc<OpenSession>>>);
 
@@ -18,15 +18,15 @@ pub(crate) struct OpenSessions(Mutex<HashMap<String, Arc<OpenSession>>>);
 #[derive(Debug)]
 pub(crate) struct OpenSession {
     pub(crate) id: String,
-    /// Held to begin a turn, or to show a resumed one.
+    /// A lock that is held while a turn begins, or while a resumed one is shown.
     pub(crate) floor: Arc<tokio::sync::Mutex<()>>,
-    /// Cancels the prompt that is being answered.
+    /// Cancels the prompt that is being answered, if there is one.
     prompt: Mutex<Option<CancellationToken>>,
-    /// The size of the overlay's changes, as last shown.
+    /// The sizes of the overlay's changes when they were shown last.
     changed: Mutex<ChangeStat>,
 }
 
-/// A prompt in progress. Dropping `ActivePrompt` admits the next one.
+/// A prompt that is being answered. Dropping this value allows the next one.
 #[derive(Debug)]
 pub(crate) struct ActivePrompt {
     pub(crate) session: Arc<OpenSession>,
@@ -34,13 +34,13 @@ pub(crate) struct ActivePrompt {
 }
 
 impl OpenSessions {
-    /// Opens a session, or returns the open one.
+    /// Opens a session, or returns it if it is open.
     pub(crate) fn open_session(&self, id: &str) -> Result<Arc<OpenSession>, Error> {
         let mut all = self.lock_sessions();
         if let Some(known) = all.get(id) {
             return Ok(Arc::clone(known));
         }
-        // INV-304.
+        // INV-304: the number of open sessions is bounded.
         if all.len() >= MAX_OPEN {
             return Err(not_now(format!("{MAX_OPEN} sessions are open; close one first")));
         }
@@ -59,7 +59,7 @@ impl OpenSessions {
         self.lock_sessions().get(id).map(Arc::clone).ok_or_else(|| no_session(id))
     }
 
-    /// Closes a session and returns the session, if open.
+    /// Closes a session; returns it if it was open.
     pub(crate) fn close_session(&self, id: &str) -> Option<Arc<OpenSession>> {
         self.lock_sessions().remove(id)
     }
@@ -70,7 +70,7 @@ impl OpenSessions {
 }
 
 impl OpenSession {
-    /// Begins to answer a prompt.
+    /// Begins to answer a prompt; an error if another one is being answered.
     pub(crate) fn begin_prompt(self: &Arc<Self>) -> Result<ActivePrompt, Error> {
         let mut prompt = self.lock_prompt();
         if prompt.is_some() {
@@ -83,14 +83,14 @@ impl OpenSession {
         Ok(ActivePrompt { session: Arc::clone(self), cancel })
     }
 
-    /// Cancels the prompt in progress, if any.
+    /// Cancels the prompt that is being answered, if there is one.
     pub(crate) fn cancel_prompt(&self) {
         if let Some(cancel) = &*self.lock_prompt() {
             cancel.cancel();
         }
     }
 
-    /// Returns whether the overlay's state differs from the last shown one.
+    /// Records the sizes of the overlay's changes; returns whether they differ from those shown last.
     pub(crate) fn record_shown(&self, stat: ChangeStat) -> bool {
         let mut last = self.changed.lock().unwrap_or_else(PoisonError::into_inner);
         let new = *last != stat;

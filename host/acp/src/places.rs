@@ -1,5 +1,5 @@
-//! Paths of the editor and paths of the agent: an agent sees the workspace as `/workspace`, an editor as a
-//! directory of this machine.
+//! Converts between the paths of the editor and of the agent: an agent sees the workspace as `/workspace`, an
+//! editor as a directory of this machine.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,10 +7,11 @@ use url::Url;
 
 use crate::limits::MAX_PATH_BYTES;
 
-/// The path of the workspace for agents.
+/// The path of the workspace as agents see it.
 const GUEST: &str = "/workspace";
 
-/// The file of this machine for an agent's path, if in the workspace. The file system is not read.
+/// The path on this machine for an agent's path; `None` if it is not in the workspace. The file system is not
+/// read.
 pub(crate) fn host_path(workspace: &Path, path: &str) -> Option<PathBuf> {
     if path.is_empty() || path.len() > MAX_PATH_BYTES {
         return None;
@@ -32,7 +33,7 @@ pub(crate) fn host_path(workspace: &Path, path: &str) -> Option<PathBuf> {
     Some(whole)
 }
 
-/// The agent's path for an editor's URI; `None` = not a file of the workspace.
+/// The agent's path for an editor's URI; `None` if it names no file of the workspace.
 pub(crate) fn guest_path(workspace: &Path, uri: &str) -> Option<String> {
     if uri.len() > MAX_PATH_BYTES {
         return None;

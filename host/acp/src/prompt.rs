@@ -1,4 +1,4 @@
-//! The blocks of a prompt as a turn's input: a text, and the resources as context.
+//! Converts the blocks of a prompt to a turn's input: a text, and the resources as context.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::places;
 /// The tag of the frame around a resource.
 const FRAME: &str = "resource";
 
-/// The content of a prompt.
+/// The parsed content of a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PromptWords {
     pub(crate) text: String,
@@ -25,7 +25,7 @@ pub(crate) struct PromptWords {
     pub(crate) images: Vec<Image>,
 }
 
-/// Parses the blocks of a prompt. INV-302: nothing named in a prompt is opened or fetched.
+/// Parses the blocks of a prompt. INV-302: nothing that a prompt names is opened or fetched.
 pub(crate) fn parse_prompt(
     blocks: Vec<ContentBlock>,
     workspace: &Path,
@@ -60,7 +60,7 @@ pub(crate) fn parse_prompt(
                 }
                 _ => return Err(unfit_prompt("this kind of resource")),
             },
-            // INV-302: its `uri` is not looked at.
+            // INV-302: only the data of an image is used, and not its `uri`.
             ContentBlock::Image(block) => {
                 images.push(parse_image(&block.data, Some(&block.mime_type))?)
             }
@@ -94,14 +94,14 @@ fn block_bytes(block: &ContentBlock) -> usize {
             EmbeddedResourceResource::TextResourceContents(resource) => {
                 resource.text.len().saturating_add(resource.uri.len())
             }
-            // Images have separate bounds.
+            // Images have separate limits.
             _ => 0,
         },
         _ => 0,
     }
 }
 
-/// The name of a resource: for a file in the workspace, its path as the agent sees it.
+/// The name of a resource; a file in the workspace is named by its path as the agent sees it.
 fn resource_name(uri: &str, workspace: &Path) -> String {
     places::guest_path(workspace, uri)
         .unwrap_or_else(|| ShownText::clip_line(uri, MAX_TITLE).to_string())

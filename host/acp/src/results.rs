@@ -1,5 +1,5 @@
-//! The calls of running turns with whole arguments and results, for showing a turn live: events have only the
-//! beginning of the arguments and no results.
+//! Receives the calls of running turns with their whole arguments and results, to show a turn while it runs.
+//! Events contain only the beginning of the arguments and no results.
 
 use std::io;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio::sync::broadcast;
 use crate::limits::{MAX_RESULT, MAX_RESULTS};
 use crate::terminal;
 
-/// The channel of the steps of all turns of a process. Without a receiver a step is lost.
+/// The channel with the journal steps of all turns of a process. If there is no receiver, a step is dropped.
 #[derive(Debug, Clone)]
 pub struct StepChannel(broadcast::Sender<Arc<PassedStep>>);
 
-/// One step that passes through the journal.
+/// One step of a turn's journal.
 #[derive(Debug)]
 pub(crate) struct PassedStep {
     pub(crate) run: String,
@@ -26,23 +26,23 @@ pub(crate) struct PassedStep {
 
 #[derive(Debug)]
 pub(crate) enum PassedKind {
-    /// A model asks for calls: the id and the arguments of each.
+    /// A model makes calls: the id and the arguments of each.
     Asked(Vec<(String, String)>),
-    /// A call has a result.
+    /// A call has returned.
     Result(Box<CallResult>),
 }
 
-/// The result of a call.
+/// The result of a call, as it is shown.
 #[derive(Debug)]
 pub(crate) struct CallResult {
-    /// The path of the calling agent.
+    /// The path of the agent that made the call.
     pub(crate) agent: String,
     pub(crate) call_id: String,
-    /// The beginning of the result for the model.
+    /// The result as the model reads it, cut at a limit.
     pub(crate) content: String,
-    /// The exit code of a command, from its whole output; not 0 if the call failed.
+    /// The exit code of a command, from its whole output; never 0 if the call failed.
     pub(crate) exit: u8,
-    /// Paths read or written, as the agent sees them.
+    /// The paths that the call read or wrote, as the agent sees them.
     pub(crate) paths: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Default for StepChannel {
 }
 
 impl StepChannel {
-    /// Receives the steps that pass from now on.
+    /// Receives all steps from now on.
     pub(crate) fn subscribe_steps(&self) -> broadcast::Receiver<Arc<PassedStep>> {
         self.0.subscribe()
     }
@@ -73,7 +73,7 @@ impl Journal for StepChannel {
     async fn store_step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
         if let Some(kind) = kind_from_step(entry.kind) {
             let passed = PassedStep { run: run.to_string(), step: entry.step, kind };
-            // An error: there is no receiver.
+            // An error means: there is no receiver.
             let _ = self.0.send(Arc::new(passed));
         }
         Ok(())
@@ -84,6 +84,7 @@ impl Journal for StepChannel {
     }
 }
 
+/// Converts a journal step to what is shown: calls and results; other steps are dropped.
 fn kind_from_step(kind: StepKind) -> Option<PassedKind> {
     match kind {
         StepKind::Said { reply, .. } if !reply.calls.is_empty() => {

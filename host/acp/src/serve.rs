@@ -1,6 +1,6 @@
-//! The requests of an editor, each with its handler.
+//! Answers the requests of an editor, one handler for each.
 //!
-//! Handlers block the reading loop: slow work is answered in a separate task.
+//! A handler blocks reading further requests, so slow work is done in a separate task.
 
 use std::sync::Arc;
 
@@ -32,12 +32,12 @@ use crate::results::StepChannel;
 use crate::wire::{self, WireRoom};
 use crate::{children, commands, history, modes, turn, words};
 
-/// The entrance for one editor.
+/// Everything that serving one editor needs.
 #[derive(Debug)]
 pub struct EditorEntrance {
-    /// Runs the turns; the workspace is every session's.
+    /// The service that runs the turns; all sessions use its workspace.
     pub service: Service,
-    /// The journal of the service's host.
+    /// The channel with the journal steps of the service's turns.
     pub results: StepChannel,
     /// The agent of new sessions; `None` = the usual one.
     pub agent: Option<String>,
@@ -46,11 +46,10 @@ pub struct EditorEntrance {
 }
 
 impl EditorEntrance {
-    /// Serves an editor until the connection is closed. Running turns are stopped then, and resumed when
-    /// their session is opened again.
+    /// Serves an editor until the connection is closed. Turns that are running then are stopped, and resumed
+    /// when their session is opened again.
     ///
     /// # Errors
-    ///
     /// When the connection breaks.
     pub async fn serve_editor(
         self,
@@ -70,7 +69,7 @@ impl EditorEntrance {
     }
 }
 
-/// Answers the editor's messages.
+/// Registers the handlers of all requests, and answers them until the connection is closed.
 async fn answer_requests(
     door: Arc<AcpDoor>,
     transport: impl agent_client_protocol::ConnectTo<Agent> + 'static,
@@ -161,7 +160,7 @@ async fn answer_requests(
         )
         .on_receive_request(
             async move |request: PromptRequest, responder, to: Connection| {
-                // In the order of the requests: one prompt at a time in a session.
+                // Begun in the order of the requests, because a session answers one prompt at a time.
                 let session = prompt.open.find_session(&request.session_id.0);
                 let prompting = session.and_then(|session| session.begin_prompt());
                 let (door, way) = (Arc::clone(&prompt), to.clone());
@@ -174,7 +173,8 @@ async fn answer_requests(
                         let answered = tokio::select! {
                             biased;
                             answered = &mut answering => answered,
-                            // As with `session/cancel`: the turn ends, and its answer has the reason.
+                            // As with `session/cancel`, the turn is cancelled, and its answer states the
+                            // reason.
                             () = asked.cancelled() => {
                                 cancel.cancel();
                                 answering.await
@@ -217,6 +217,7 @@ async fn answer_requests(
         .await
 }
 
+/// Stores the editor's capabilities, and answers with those of belljar.
 fn initialize_response(door: &AcpDoor, request: &InitializeRequest) -> InitializeResponse {
     door.is_for(EditorCapabilities::from_stated(&request.client_capabilities));
     let session = SessionCapabilities::new()
@@ -233,13 +234,13 @@ fn initialize_response(door: &AcpDoor, request: &InitializeRequest) -> Initializ
     )
 }
 
-/// An opened session, with the work left to do.
+/// A session that was opened, with what remains to be done.
 #[derive(Clone)]
 struct OpenedSession {
     session: Arc<OpenSession>,
-    /// The last sent event; `None` = a new session.
+    /// The number of the last event that was sent; `None` for a new session.
     told: Option<i64>,
-    /// Servers that the editor would have had started.
+    /// The number of MCP servers that the editor wanted to have started.
     servers: usize,
 }
 
@@ -254,7 +255,7 @@ async fn new_session(
     let session = match door.open.open_session(&stored.id) {
         Ok(session) => session,
         Err(error) => {
-            // The session's id was not sent yet, so the session is deleted.
+            // The editor does not have the session's id yet, so the session is deleted.
             let _ = door.service.delete_session(&stored.id).await;
             return Err(error);
         }
@@ -285,6 +286,7 @@ async fn load_session(
     Ok((OpenedSession { session, told: Some(told), servers }, response))
 }
 
+/// Opens a stored session without sending its past.
 async fn resume_session(
     door: &Arc<AcpDoor>,
     request: ResumeSessionRequest,
@@ -302,7 +304,7 @@ async fn resume_session(
     Ok((OpenedSession { session, told: Some(told), servers }, response))
 }
 
-/// The options of a session; `None` = the session has no options.
+/// The options of a session; `None` if it has none.
 fn offered_options(
     door: &AcpDoor,
     session: &StoredSession,
@@ -310,12 +312,12 @@ fn offered_options(
     Some(modes::session_options(door, session)).filter(|options| !options.is_empty())
 }
 
-/// Sends the commands, and resumes a turn that an earlier process left.
+/// Sends the list of commands, and resumes a turn that an earlier process left unfinished.
 async fn after_opening(door: &Arc<AcpDoor>, to: &Connection, opened: Option<OpenedSession>) {
     let Some(OpenedSession { session, told, servers }) = opened else { return };
     door.send_update(to, &session.id, commands::list_commands(door)).await;
     if servers > 0 {
-        // INV-307.
+        // INV-307: the editor's MCP servers are not started.
         let text = format!(
             "the editor's MCP servers are not used ({servers}): belljar starts nothing that an editor \
              names. Name them in your own belljar.toml as `[mcp.NAME]`, then `belljar mcp review NAME`"
@@ -328,7 +330,8 @@ async fn after_opening(door: &Arc<AcpDoor>, to: &Connection, opened: Option<Open
         door.send_update(to, &session.id, update).await;
     }
     let Some(told) = told else { return };
-    // Locked before the editor can send a prompt in this session: its next prompt waits for the turn.
+    // Locked before the editor can send a prompt in this session, so its next prompt waits for the resumed
+    // turn.
     if let Ok(floor) = Arc::clone(&session.floor).try_lock_owned() {
         tokio::spawn(turn::go_on(Arc::clone(door), to.clone(), session, floor, told));
     }
@@ -351,7 +354,7 @@ async fn list_sessions(
     let all =
         all.map_err(|error| internal_failure(ShownText::new(&error.to_string()).to_string()))?;
     let here = door.workspace().to_string_lossy();
-    // INV-301. A session without messages is not worth listing.
+    // INV-301: only sessions of this workspace. A session without messages is not listed.
     let own = all.into_iter().filter(|session| {
         session.workspace == here && !session.kind.is_run() && !session.title.is_empty()
     });
@@ -380,7 +383,7 @@ async fn delete_session(door: &AcpDoor, id: &str) -> Result<DeleteSessionRespons
     let deleted =
         door.service.delete_session(id).await.map_err(|error| error_from_service(&error))?;
     door.open.close_session(id);
-    // INV-413: a session that was missing before leaves no line.
+    // INV-413: deleting a session that was missing leaves no line in the audit log.
     if deleted {
         let detail = serde_json::json!({"by": "acp"});
         door.service.record_audit(ACTOR, "session_deleted", id.to_owned(), detail);
@@ -406,7 +409,7 @@ async fn set_option(
     Ok(SetSessionConfigOptionResponse::new(set))
 }
 
-/// Cancels the prompt of a session, or one subagent. INV-301: only of a session that is open here.
+/// Cancels the prompt of a session, or one subagent. INV-301: only in a session that this editor has opened.
 fn cancel_session(door: &AcpDoor, id: &str) {
     if let Ok(session) = door.open.find_session(id) {
         session.cancel_prompt();

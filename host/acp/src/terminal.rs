@@ -1,5 +1,5 @@
-//! The output of a command as a terminal of the editor, if supported: a display in which nothing runs.
-//! INV-379: the command ran in its jar, and no request for a terminal is sent.
+//! Shows the output of a command as a terminal of the editor, if it supports that. INV-379: the terminal is
+//! only a display: the command ran in its jar, and the editor is not asked to run anything.
 
 use std::path::Path;
 
@@ -9,27 +9,28 @@ use serde_json::{Value, json};
 
 use crate::tool_call;
 
-/// The line with which `shell`, `run_python` and `run_javascript` end where the exit code is not 0.
+/// The beginning of the line with which the output of `shell`, `run_python` and `run_javascript` ends if the
+/// exit code is not 0.
 const EXIT: &str = "[belljar: exit code ";
 
-/// A terminal that shows a call.
+/// A terminal that displays one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallTerminal {
     id: String,
-    /// True if the call has ended, and its output is still missing.
+    /// True if the call has ended, and its output has not arrived yet.
     over: bool,
-    /// True if the editor was told of the end.
+    /// True if the editor was told that the terminal has ended.
     ended: bool,
 }
 
 impl CallTerminal {
-    /// A terminal for a call; `None` = the tool runs no command.
+    /// The terminal for a call; `None` if the tool runs no command.
     pub(crate) fn for_call(tool: &str, call: &str) -> Option<Self> {
         let runs = tool_call::tool_kind(tool) == ToolKind::Execute;
         runs.then(|| Self { id: format!("{call}.terminal"), over: false, ended: false })
     }
 
-    /// The call's content.
+    /// The part of the call's content that refers to the terminal.
     pub(crate) fn terminal_content(&self) -> ToolCallContent {
         ToolCallContent::Terminal(Terminal::new(self.id.clone()))
     }
@@ -40,7 +41,8 @@ impl CallTerminal {
         to_meta([("terminal_info", json!({"terminal_id": self.id, "cwd": cwd}))])
     }
 
-    /// The output of an ended, or nearly ended, command. INV-378: as text without terminal controls.
+    /// The metadata with the output of a command that has ended or is about to. INV-378: the output is text
+    /// without control sequences.
     pub(crate) fn output_meta(&mut self, output: &str, exit: u8) -> Meta {
         let data = ShownText::multiline(output).to_string();
         let shown = ("terminal_output", json!({"terminal_id": self.id, "data": data}));
@@ -48,7 +50,8 @@ impl CallTerminal {
         to_meta(std::iter::once(shown).chain(exit))
     }
 
-    /// Ends the call. The exit code of a successful call is in its output, which may arrive later.
+    /// Notes the end of the call. The exit code of a successful call is in its output, which may arrive
+    /// later.
     pub(crate) fn end_call(&mut self, ok: bool) -> Option<Meta> {
         self.over = true;
         if ok {
@@ -57,7 +60,7 @@ impl CallTerminal {
         self.exit_entry(1).map(|exit| to_meta([exit]))
     }
 
-    /// The end of a terminal whose output did not arrive; `None` = the output arrived, or the call still
+    /// The metadata that ends a terminal whose output has not arrived; `None` if it has, or if the call still
     /// runs.
     pub(crate) fn missing_end_meta(&mut self) -> Option<Meta> {
         let exit = if self.over { self.exit_entry(0) } else { None };
@@ -77,7 +80,7 @@ fn to_meta(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Meta {
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The exit code in the output; a failed call never has 0.
+/// The exit code that the output states; never 0 for a failed call.
 pub(crate) fn exit_code(output: &str, failed: bool) -> u8 {
     let last = output.trim_end().lines().next_back().unwrap_or_default();
     let code = last.strip_prefix(EXIT).and_then(|rest| rest.strip_suffix(']'));

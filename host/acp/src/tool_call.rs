@@ -1,4 +1,4 @@
-//! A tool call as an editor shows it: title, kind, files, and the changes it would make.
+//! A tool call as an editor shows it: title, kind, files, and the changes that it would make.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::limits::{MAX_DIFF, MAX_RESULT, MAX_TITLE};
 use crate::places;
 
-/// Argument fields that may name a call's subject; the first present one is used.
+/// The arguments that may name what a call is about; the first one that the call has is shown.
 const SUBJECTS: &[&str] =
     &["path", "file_path", "command", "pattern", "query", "url", "agent", "name", "code"];
 
-/// The kind of a tool, by its name.
+/// The kind of a tool in ACP, from its name.
 pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     match tool {
         "file_read" | "file_list" | "attach_file" => ToolKind::Read,
@@ -30,12 +30,12 @@ pub(crate) fn tool_kind(tool: &str) -> ToolKind {
     }
 }
 
-/// Parses the arguments as JSON; malformed arguments become a JSON string.
+/// Parses the arguments as JSON; malformed ones become a JSON string.
 pub(crate) fn parse_arguments(text: &str) -> Value {
     belljar_received::json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// The tool and its subject in one line.
+/// The tool and what it is about, in one line.
 pub(crate) fn call_title(tool: &str, arguments: &Value) -> String {
     let subject = SUBJECTS.iter().find_map(|field| arguments.get(field)?.as_str());
     let tool = ShownText::clip_line(tool, MAX_TITLE);
@@ -45,7 +45,7 @@ pub(crate) fn call_title(tool: &str, arguments: &Value) -> String {
     }
 }
 
-/// The files of the workspace that a call names.
+/// The files of the workspace that a call's arguments name.
 pub(crate) fn call_locations(arguments: &Value, workspace: &Path) -> Vec<ToolCallLocation> {
     let path =
         ["path", "file_path", "to"].iter().filter_map(|field| arguments.get(field)?.as_str());
@@ -56,7 +56,7 @@ pub(crate) fn call_locations(arguments: &Value, workspace: &Path) -> Vec<ToolCal
     places.map(|place| ToolCallLocation::new(place).line(line)).collect()
 }
 
-/// The change that a writing call asks for. The old text is the call's own claim.
+/// The difference that a call which writes a file would make. Its old text is what the call claims.
 pub(crate) fn call_diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec<ToolCallContent> {
     let text = |field: &str| arguments.get(field).and_then(Value::as_str);
     let (old, new) = match tool {
@@ -72,17 +72,17 @@ pub(crate) fn call_diffs(tool: &str, arguments: &Value, workspace: &Path) -> Vec
     vec![ToolCallContent::Diff(Diff::new(path, new).old_text(old.map(str::to_owned)))]
 }
 
-/// Text as content.
+/// A text as content of a call.
 pub(crate) fn text_content(text: &str) -> ToolCallContent {
     ToolCallContent::Content(Content::new(clipped_block(text)))
 }
 
-/// A whole text as a block.
+/// A text as a block, uncut.
 pub(crate) fn whole_block(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
-/// A text as a block, cut at the length for repeated updates.
+/// A text as a block, cut at the limit for updates.
 pub(crate) fn clipped_block(text: &str) -> ContentBlock {
     let short = truncate_str(text, MAX_RESULT);
     let text = match text.len() - short.len() {

@@ -1,4 +1,4 @@
-//! Runs a prompt from its blocks to its end, and resumes turns that an earlier process left.
+//! Answers a prompt from its blocks to its end, and resumes turns that an earlier process left unfinished.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::prompt::{self, PromptWords};
 use crate::updates::UpdateMapper;
 use crate::{changes, words};
 
-/// Answers a prompt.
+/// Answers a prompt: performs a command, or runs a turn.
 pub(crate) async fn answer_prompt(
     door: &Arc<AcpDoor>,
     to: &Connection,
     prompting: ActivePrompt,
     request: PromptRequest,
 ) -> Result<PromptResponse, Error> {
-    // INV-304.
+    // INV-304: the number of prompts that are answered at a time is bounded.
     let _place = door.prompts.try_acquire().map_err(|_| {
         not_now(format!("{MAX_PROMPTS} prompts are being answered; wait for the end of one"))
     })?;
     let prompt = prompt::parse_prompt(request.prompt, door.workspace())?;
     let cancelled = || Ok(PromptResponse::new(StopReason::Cancelled));
-    // A turn that an earlier process left ends first.
+    // A turn that an earlier process left unfinished ends first.
     let floor = Arc::clone(&prompting.session.floor).lock_owned();
     let Some(_floor) = prompting.cancel.run_until_cancelled(floor).await else {
         return cancelled();
@@ -71,8 +71,8 @@ pub(crate) async fn run_prompt(
     words::stop_reason(&outcome)
 }
 
-/// Resumes a turn that an earlier process left in a session, if any, and shows it after an event, in a
-/// separate task.
+/// Resumes the turn of a session that an earlier process left unfinished, if there is one, and shows its
+/// events after the number `told`.
 pub(crate) async fn go_on(
     door: Arc<AcpDoor>,
     to: Connection,
@@ -99,7 +99,7 @@ pub(crate) async fn go_on(
     drop(floor);
 }
 
-/// Sets the title of a session without one: the first line of the first message.
+/// Sets the title of a session that has none: the first line of its first message.
 async fn set_title(door: &AcpDoor, to: &Connection, id: &str, text: &str) -> Result<(), Error> {
     let stored = door.find_session(id).await?;
     if !stored.title.is_empty() {

@@ -1,5 +1,5 @@
-//! Converts events of a turn to updates of an editor's sessions. Has no effect of its own: updates and
-//! questions are returned.
+//! Converts the events of a turn to updates of an editor's sessions. It only returns updates and questions;
+//! the caller sends and asks them.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -23,38 +23,38 @@ use crate::{places, tool_call};
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are updates")]
 pub(crate) enum OutgoingItem {
-    /// An update of this session.
+    /// An update of the session with this id.
     Update(String, SessionUpdate),
-    /// A call of this session waits for a person's decision.
+    /// A call in this session waits for a person's decision.
     Permission { session: String, id: u64, call: Box<ToolCallUpdate> },
-    /// An agent asks the person a question.
+    /// An agent asks the person a question in this session.
     Clarify(String, ClarifyRequest),
 }
 
-/// A question of an agent, from its event.
+/// An agent's question, as in its event.
 #[derive(Debug)]
 pub(crate) struct ClarifyRequest {
     pub(crate) id: u64,
     pub(crate) question: String,
-    /// True if the event has only the text that may be stored.
+    /// True if the event contains only the text that may be stored.
     pub(crate) private: bool,
     pub(crate) options: Vec<String>,
 }
 
-/// Maps the events of one turn.
+/// Converts the events of one turn.
 pub(crate) struct UpdateMapper {
     client: EditorCapabilities,
     session: String,
-    /// The agent's message.
+    /// The id of the agent's message.
     message: String,
     workspace: PathBuf,
-    /// The present step of each agent.
+    /// The number of each agent's present step, by the agent's path.
     steps: HashMap<String, u64>,
-    /// The shown calls, by the calling agent and the call's id.
+    /// The calls that were shown, by the agent's path and the call's id.
     shown: HashMap<(String, String), ShownCall>,
-    /// Whole arguments of coming calls: the step, if known, the call, the text.
+    /// The whole arguments of calls that are not shown yet: the step if known, the call's id, and the text.
     asked: VecDeque<(Option<u64>, String, String)>,
-    /// Results of calls that were not shown yet.
+    /// Results that arrived before their calls were shown.
     early: VecDeque<std::sync::Arc<PassedStep>>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct UpdateMapper {
 struct ShownCall {
     id: String,
     tool: String,
-    /// Content that stays in every later update: the change, or a terminal.
+    /// The content that every later update repeats: a difference, or a terminal.
     stays: Vec<ToolCallContent>,
     screen: Option<CallTerminal>,
 }
@@ -87,7 +87,7 @@ impl UpdateMapper {
         }
     }
 
-    /// The session of an agent; `None` = invisible to this editor.
+    /// The session that shows an agent; `None` if this editor does not show it.
     fn session_of(&self, agent: &str) -> Option<String> {
         match children::is_child(agent) {
             false => Some(self.session.clone()),
@@ -95,12 +95,12 @@ impl UpdateMapper {
         }
     }
 
-    /// The updates of an event about this agent.
+    /// The updates for an event of this agent.
     pub(crate) fn map_event(&mut self, agent: String, kind: EventKind) -> Vec<OutgoingItem> {
         let mut out = Vec::new();
         let asks =
             matches!(kind, EventKind::PermissionAsked { .. } | EventKind::QuestionAsked { .. });
-        // A question of an agent that is not shown appears in the session of its parent at the top.
+        // The question of an agent that is not shown appears in the session of the top agent.
         let seen = self.session_of(&agent).or_else(|| asks.then(|| self.session.clone()));
         let Some(session) = seen else { return out };
         let mut update = |update| out.push(OutgoingItem::Update(session.clone(), update));
@@ -157,7 +157,7 @@ impl UpdateMapper {
         out
     }
 
-    /// Handles a passing step of this turn; returns its updates.
+    /// Handles a journal step of this turn; returns its updates.
     pub(crate) fn handle_step(&mut self, passed: std::sync::Arc<PassedStep>) -> Vec<OutgoingItem> {
         if passed.run != self.message {
             return Vec::new();
@@ -185,20 +185,20 @@ impl UpdateMapper {
         }
     }
 
-    /// Notes the arguments of a call of this turn, from any step.
+    /// Notes the whole arguments of a call of this turn, whatever its step.
     pub(crate) fn note_arguments(&mut self, call_id: String, arguments: String) {
         if self.asked.len() < MAX_RESULTS {
             self.asked.push_back((None, call_id, arguments));
         }
     }
 
-    /// The results of calls that have been shown by now.
+    /// The updates for results that had arrived before their calls were shown.
     pub(crate) fn late_results(&mut self) -> Vec<OutgoingItem> {
         let early = std::mem::take(&mut self.early);
         early.into_iter().flat_map(|passed| self.handle_step(passed)).collect()
     }
 
-    /// The ends of terminals whose output was not received.
+    /// The ends of the terminals whose output has not arrived.
     pub(crate) fn terminal_ends(&mut self) -> Vec<OutgoingItem> {
         let mut out = Vec::new();
         for ((agent, _), shown) in &mut self.shown {
@@ -217,6 +217,7 @@ impl UpdateMapper {
         out
     }
 
+    /// The update with a call's result: its output or terminal, and the files that it read or wrote.
     fn result_update(&mut self, result: &CallResult) -> Option<OutgoingItem> {
         let session = self.session_of(&result.agent)?;
         let shown = self.shown.get_mut(&(result.agent.clone(), result.call_id.clone()))?;
@@ -246,7 +247,7 @@ impl UpdateMapper {
         SessionUpdate::AgentMessageChunk(chunk.message_id(self.message_id(agent, "")))
     }
 
-    /// The reasoning of a model, apart from the answer.
+    /// The update with a model's reasoning, which is separate from the answer.
     fn thought_chunk(&self, agent: &str, text: &str) -> SessionUpdate {
         let chunk = ContentChunk::new(tool_call::whole_block(text));
         SessionUpdate::AgentThoughtChunk(chunk.message_id(self.message_id(agent, ".thought")))
@@ -257,11 +258,13 @@ impl UpdateMapper {
         MessageId::from(format!("{}.{step}{ending}", self.message))
     }
 
-    /// The id of a call in its session.
+    /// The id of a call in the editor's session, which contains the turn and the step.
     fn call_id(&self, step: u64, call: &str) -> String {
         format!("{}.{step}.{call}", self.message)
     }
 
+    /// The update that shows a call: with its whole arguments if they have arrived, and a terminal or the
+    /// difference that it would make.
     fn call_started(
         &mut self,
         agent: String,
@@ -294,6 +297,7 @@ impl UpdateMapper {
         SessionUpdate::ToolCall(call)
     }
 
+    /// The update with a tool's progress report.
     fn call_progress(
         &self,
         session: &str,
@@ -312,6 +316,7 @@ impl UpdateMapper {
         Some(OutgoingItem::Update(session.to_owned(), SessionUpdate::ToolCallUpdate(update)))
     }
 
+    /// The update that a call has ended, also for a call that was not shown before.
     fn call_finished(
         &mut self,
         agent: String,
@@ -338,7 +343,7 @@ impl UpdateMapper {
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields).meta(meta))
     }
 
-    /// The call that waits for a person, shown before or not.
+    /// The call that waits for a person's decision, whether or not it was shown before.
     fn waiting_call(
         &self,
         agent: String,
@@ -367,8 +372,8 @@ impl UpdateMapper {
         ToolCallUpdate::new(id, fields)
     }
 
-    /// The beginning of subagents: a call of the parent, and a session each for an editor that supports
-    /// subagents.
+    /// The updates when subagents begin: a call of the parent, and a session for each if the editor supports
+    /// that.
     fn add_batch(
         &self,
         session: &str,
@@ -422,7 +427,8 @@ impl UpdateMapper {
         format!("{}.{batch}", self.message)
     }
 
-    /// Remarks beside the conversation, to an editor that shows such.
+    /// The update with a remark beside the conversation; `None` if the editor shows no such remarks, or the
+    /// event has none.
     fn remark_update(&self, session: &str, kind: &EventKind) -> Option<OutgoingItem> {
         let notice = |severity, title: String| {
             let title = ShownText::clip_line(&title, MAX_TITLE.saturating_mul(4)).to_string();
@@ -452,7 +458,7 @@ impl UpdateMapper {
     }
 }
 
-/// An agent's list as a plan. Cancelled items are left out, because a plan has no status for them.
+/// An agent's to-do list as a plan. Cancelled items are left out, because a plan has no status for them.
 fn plan_from_todos(items: Vec<TodoItem>) -> Plan {
     let entry = |item: TodoItem| {
         let status = match item.status {

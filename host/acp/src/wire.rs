@@ -1,5 +1,5 @@
-//! Lines in both directions, bounded: a line's length, the unanswered requests, and the updates that wait for
-//! a slow editor.
+//! Reads and writes the lines of the connection, within limits: on a line's length, on unanswered requests,
+//! and on updates that wait for a slow editor.
 
 use std::io;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use tokio::sync::Semaphore;
 
 use crate::limits::{MAX_LINE, MAX_UNANSWERED, MAX_UNWRITTEN};
 
-/// The text in place of a line that is too long: valid JSON, and no message.
+/// The text in place of a line that is too long: valid JSON that is no message.
 const TOO_LONG: &str = "\"a line is too long\"";
 
-/// The room for unanswered requests and unwritten updates.
+/// The room left for unanswered requests and unwritten updates.
 #[derive(Clone)]
 pub(crate) struct WireRoom {
-    /// One permit for each request that may still be read. Reading a request uses up a permit, and writing
-    /// the answer returns the permit.
+    /// A permit for each request that may still be read. Reading a request uses up a permit, and writing its
+    /// answer returns it.
     unanswered: Arc<Semaphore>,
-    /// One permit for each update that may still be sent. Sending an update uses up a permit, and
-    /// [`outgoing_lines`] returns the permit when the line is written.
+    /// A permit for each update that may still be sent. Sending an update uses up a permit, and
+    /// [`outgoing_lines`] returns it when the line is written.
     unwritten: Arc<Semaphore>,
 }
 
-/// The kind of a line.
+/// The kind of message that a line contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineKind {
-    /// The request that must be the first.
+    /// The request `initialize`, which must be the first.
     Initialize,
     Request,
     Update,
@@ -46,13 +46,13 @@ impl WireRoom {
         Self { unanswered: Arc::new(unanswered), unwritten: Arc::new(unwritten) }
     }
 
-    /// Waits for room for one more update; `false` = the editor has disconnected.
+    /// Waits for room for one more update; returns false if the editor has disconnected.
     pub(crate) async fn for_update(&self) -> bool {
         // `release_written` returns the permit when the update is written.
         self.unwritten.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok()
     }
 
-    /// Returns the permit of a line that was just written: an update's, or that of the answered request.
+    /// Returns the permit of a line that was just written: of an update, or of the request that it answers.
     fn release_written(&self, line: &str) {
         match line_kind(line) {
             LineKind::Update => self.unwritten.add_permits(1),
@@ -61,8 +61,8 @@ impl WireRoom {
         }
     }
 
-    /// Waits until every request is answered; `false` = the connection is closed, and no answer is written
-    /// any more.
+    /// Waits until every request is answered; returns false if the connection is closed, so no answer is
+    /// written any more.
     async fn all_answered(&self) -> bool {
         let all = u32::try_from(MAX_UNANSWERED).unwrap_or(u32::MAX);
         self.unanswered.acquire_many(all).await.is_ok()
@@ -74,8 +74,8 @@ impl WireRoom {
     }
 }
 
-/// The lines that an editor sends. The line after `initialize` is read only when `initialize` is answered,
-/// because the protocol's library refuses every earlier request.
+/// The lines that an editor sends. The line after `initialize` is read only after `initialize` was answered,
+/// because the library for ACP refuses every earlier request.
 pub(crate) fn incoming_lines(
     reader: impl AsyncRead + Send + Unpin + 'static,
     room: WireRoom,
@@ -94,8 +94,8 @@ pub(crate) fn incoming_lines(
             };
             let kind = line_kind(&line);
             if matches!(kind, LineKind::Initialize | LineKind::Request) {
-                // `release_written` returns the permit when the answer is written. An error: the connection
-                // is closed, and no request is answered any more.
+                // `release_written` returns the permit when the answer is written. An error means: the
+                // connection is closed, so no request is answered any more.
                 match room.unanswered.acquire().await {
                     Ok(permit) => permit.forget(),
                     Err(_) => return None,
@@ -106,7 +106,7 @@ pub(crate) fn incoming_lines(
     )
 }
 
-/// Writes each line at once.
+/// The sink that writes each line at once.
 pub(crate) fn outgoing_lines(
     writer: impl AsyncWrite + Send + Unpin + 'static,
     room: WireRoom,
@@ -129,7 +129,7 @@ pub(crate) fn outgoing_lines(
     })
 }
 
-/// The next line, without its end; `None` = the end of the input.
+/// The next line, without its end; `None` at the end of the input.
 async fn read_line(
     reader: &mut (impl tokio::io::AsyncBufRead + Unpin),
 ) -> io::Result<Option<String>> {
@@ -158,11 +158,13 @@ async fn read_line(
 fn line_text(line: Vec<u8>, too_long: bool) -> String {
     match too_long {
         true => TOO_LONG.to_owned(),
-        // INV-471, INV-500: the protocol's reader is strict, and does not answer unreadable lines.
+        // INV-471, INV-500: the library's parser is strict, and does not answer unreadable lines, so they are
+        // repaired first.
         false => String::from_utf8_lossy(&normalize_integers(&mend_bytes(&line))).into_owned(),
     }
 }
 
+/// The kind of a line, from the fields `id` and `method` of its JSON.
 fn line_kind(line: &str) -> LineKind {
     #[derive(Deserialize)]
     struct LineHead<'a> {

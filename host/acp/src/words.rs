@@ -1,4 +1,4 @@
-//! The end of a turn in the protocol's terms, and belljar's own remarks beside an agent's text.
+//! The reasons for a turn's end in ACP, and belljar's own remarks between an agent's texts.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{ContentChunk, SessionUpdate, StopReason};
@@ -8,7 +8,7 @@ use belljar_policy::{Meter, ShownText};
 use crate::errors::internal_failure;
 use crate::tool_call;
 
-/// The reason of a turn's end, in the protocol's terms.
+/// The reason for a turn's end in ACP, or the error of a turn that failed.
 pub(crate) fn stop_reason(outcome: &Outcome) -> Result<StopReason, Error> {
     let why = || outcome.error.as_ref().map_or_else(|| "it failed".to_owned(), ToString::to_string);
     match (outcome.status, &outcome.error) {
@@ -35,7 +35,7 @@ pub(crate) fn stop_reason(outcome: &Outcome) -> Result<StopReason, Error> {
     }
 }
 
-/// A remark of belljar itself, between the agent's texts.
+/// An update with a remark of belljar itself, between the agent's texts.
 pub(crate) fn remark_update(text: &str) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(ContentChunk::new(tool_call::clipped_block(text)))
 }

@@ -1,5 +1,5 @@
-//! The tools of a server, word for word as a person accepted them, in a file of the home. Models read these
-//! stored descriptions, so no request is sent to a server before its first tool call.
+//! The tools of an MCP server, word for word as a person has accepted them, in a file of the home. Models
+//! read these stored descriptions, so no request is sent to a server before the first call of its tools.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,50 +9,50 @@ use crate::revision::ProtocolRevision;
 
 const VERSION: u32 = 1;
 
-/// The accepted tools of a server.
+/// The accepted tools of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedTools {
     version: u32,
-    /// The server's address, for example `https://mcp.example.com/`: another address is another server.
+    /// The server's address, for example `https://mcp.example.com/`. A server at another address is another
+    /// server.
     pub url: String,
-    /// The protocol revision at the acceptance.
+    /// The MCP revision that the server used when its tools were accepted.
     #[serde(default)]
     pub revision: ProtocolRevision,
     /// The tools.
     pub tools: Vec<ListedTool>,
 }
 
-/// The reason why a file of accepted tools is not obeyed.
+/// The reason why a file of accepted tools is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not as belljar writes it: {0}")]
 pub struct AcceptedError(String);
 
 impl AcceptedTools {
-    /// The most bytes of a file that is read.
+    /// The most bytes of the file.
     pub const MAX_BYTES: u64 = 16 << 20;
 
-    /// Tools of the server at `url`.
+    /// The accepted tools of the server at `url`.
     pub fn from_tools(url: &str, tools: Vec<ListedTool>) -> Self {
         Self { version: VERSION, url: url.to_owned(), revision: ProtocolRevision::default(), tools }
     }
 
-    /// Sets the protocol revision of the server.
+    /// Sets the MCP revision of the server.
     #[must_use]
     pub fn spoken_to(self, revision: ProtocolRevision) -> Self {
         Self { revision, ..self }
     }
 
-    /// The name of the file of a server of this name.
+    /// The name of the file for the server named `server`.
     pub fn file_name(server: &str) -> String {
         format!("{server}.json")
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of such a file.
     ///
     /// # Errors
-    ///
-    /// When the text holds an entry that no person could have accepted, for example a malformed tool name.
+    /// When the text contains an entry that no person could have accepted, for example a malformed tool name.
     pub fn parse(server: &str, text: &[u8]) -> Result<Self, AcceptedError> {
         let accepted: Self = belljar_received::json::from_slice(text)
             .map_err(|error| AcceptedError(error.to_string()))?;
@@ -68,11 +68,10 @@ impl AcceptedTools {
         Ok(accepted)
     }
 
-    /// The text of the file.
+    /// The text to write to the file.
     ///
     /// # Errors
-    ///
-    /// Never for checked values.
+    /// Never for values that were checked.
     pub fn to_text(&self) -> Result<String, AcceptedError> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|error| AcceptedError(error.to_string()))

@@ -1,4 +1,4 @@
-//! The means of one call, its duration, and its ending.
+//! What one call needs, and its time limit.
 
 use belljar_policy::{Budget, Limits};
 use belljar_sandbox::{CallEnding, CallError, ProgressSink, Sandbox, SecretStore, ToolOutput};
@@ -6,26 +6,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::demands::{ServerCallClock, ServerResponder};
 
-/// The means of a call.
+/// What one call needs.
 pub struct CallSpec<'a> {
-    /// The gate of the call, and its name resolution.
+    /// The sandbox, which makes the gate of the call and resolves names.
     pub sandbox: &'a Sandbox,
     /// The secrets of the run.
     pub secrets: &'a SecretStore,
-    /// The budget for sent and received bytes.
+    /// The budget of sent and received bytes.
     pub budget: &'a Budget,
-    /// Bounds the time, the output and the connections.
+    /// The limits on time, output and connections.
     pub limits: &'a Limits,
-    /// Ends the call.
+    /// Cancelling this token ends the call.
     pub cancel: &'a CancellationToken,
     /// The receiver of progress reports.
     pub progress: Option<ProgressSink>,
-    /// The respondent for the server's own requests meanwhile; `None` = no one.
+    /// Answers the server's own requests during the call; `None` = they are refused.
     pub answers: Option<&'a dyn ServerResponder>,
 }
 
 impl<'a> CallSpec<'a> {
-    /// Means without a respondent or a reader of progress.
+    /// A specification without answers to the server's requests and without progress reports.
     pub fn from_parts(
         sandbox: &'a Sandbox,
         secrets: &'a SecretStore,
@@ -53,7 +53,7 @@ impl<'a> CallSpec<'a> {
     }
 }
 
-/// Returns whether a call was cancelled or timed out: the server may still be working on it.
+/// Returns whether a call was cancelled or timed out, so the server may still be working on it.
 pub(crate) fn is_given_up(outcome: &Result<ToolOutput, CallError>) -> bool {
     matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
 }

@@ -1,22 +1,22 @@
-//! The header `WWW-Authenticate`, with which a server demands a token.
+//! Parses the header `WWW-Authenticate`, with which a server demands a token.
 
 use http::{HeaderMap, header::WWW_AUTHENTICATE};
 
 use crate::limits::MAX_CHALLENGE;
 
-/// A demand for a token, or for one with more rights. Every field is the server's claim.
+/// A demand for a token, or for one with more scopes. Every field is the server's unverified statement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TokenChallenge {
     /// The address of the document in which the server names its issuer.
     pub(crate) metadata: Option<String>,
     /// The scopes that a token must have, separated by blanks.
     pub(crate) scope: Option<String>,
-    /// True if the presented token has too few scopes.
+    /// True if the token that was sent has too few scopes.
     pub(crate) insufficient: bool,
 }
 
 impl TokenChallenge {
-    /// Parses the headers of a reply. An unreadable header counts as absent.
+    /// Parses the headers of a reply. An unreadable header counts as missing.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let mut challenge = Self::default();
         for value in headers.get_all(WWW_AUTHENTICATE) {
@@ -39,7 +39,8 @@ impl TokenChallenge {
     }
 }
 
-/// Names of rights with single blanks between, as a token request and a command line can have them.
+/// Returns whether a text is a list of scopes with single blanks between them, which may be part of a token
+/// request and a command line.
 pub(crate) fn is_scope(scope: &str) -> bool {
     let right = |name: &str| {
         let fits =
@@ -49,7 +50,7 @@ pub(crate) fn is_scope(scope: &str) -> bool {
     scope.len() <= MAX_CHALLENGE && scope.split(' ').all(right)
 }
 
-/// `name=value, name="value"`.
+/// Parses fields of the form `name=value, name="value"`.
 fn parse_fields(mut rest: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     while let Some((name, after)) = rest.split_once('=') {

@@ -1,4 +1,5 @@
-//! The session of one agent with one server over HTTP: begun with the first call, one call at a time.
+//! The connection of one agent to one MCP server: its session begins with the first call, and calls are made
+//! one at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,49 +35,50 @@ use crate::rounds::{InputDemand, RequiredInput};
 use crate::server::Server;
 use crate::transport::Transport;
 
-/// A code of JSON-RPC: the arguments do not fit.
+/// The JSON-RPC error code for invalid parameters.
 const INVALID_PARAMS: i64 = -32602;
 
-/// One agent's session with an MCP server. Calls are sent one after another, in the order of their requests.
+/// One agent's connection to an MCP server. Calls are made one after the other, in the order in which they
+/// were requested.
 #[derive(Debug)]
 pub struct Connection {
     server: Arc<Server>,
     open: SessionQueue<LiveSession>,
     ids: Arc<RequestIds>,
-    /// The time that this connection's calls spent waiting for a person.
+    /// The time that calls of this connection have waited for a person.
     waits: PersonWaits,
 }
 
-/// A session that has begun.
+/// A session with the server.
 #[derive(Debug)]
 struct LiveSession {
     transport: Transport,
-    /// The tools that the server lists now, each with the digest of its description.
+    /// The digest of each tool's description, by the tool's name, as the server listed them last.
     now: BTreeMap<String, Digest>,
-    /// True after the server has announced that its tools changed.
+    /// True after the server has announced that its tools have changed.
     stale: bool,
-    /// The time of the next listing of the tools, for a server that cannot announce changes.
+    /// When the tools are listed again, for a server that cannot announce changes.
     until: Option<Instant>,
 }
 
-/// The reason why a call has no output.
+/// The reason why a call returned no output.
 enum AttemptFailure {
     Fault(ExchangeFault),
-    /// The tool differs from the accepted one.
+    /// The tool differs from the accepted one; the text states how.
     Changed(&'static str),
     Output(CallError),
-    /// The server requires a token, and none can be obtained.
+    /// The server requires a token, and there is none.
     NoToken(AuthError),
 }
 
-/// A gate, with the server's tokens that the gate adds to its requests.
+/// The network gate of a call, with the tokens that it adds to requests to the server.
 struct AuthorizedGate {
     gate: OutgoingGate,
     tokens: Option<Arc<ServerTokens>>,
 }
 
 impl AttemptFailure {
-    /// The reason, for the operator.
+    /// The reason as a text for the operator.
     fn operator_reason(&self) -> String {
         match self {
             Self::Fault(fault) => fault.to_string(),
@@ -121,8 +123,8 @@ impl Connection {
         &self.server
     }
 
-    /// Calls an accepted tool. INV-311: a tool whose present description differs from the accepted one is
-    /// refused.
+    /// Calls an accepted tool. INV-311: a tool whose present description differs from the accepted one is not
+    /// called.
     pub async fn call_tool(
         &self,
         tool: &ToolName,
@@ -155,7 +157,8 @@ impl Connection {
                     else {
                         return called;
                     };
-                    // The server refused the token and did not execute the call: repeated with a new token.
+                    // The server has refused the token, so it has not executed the call: it is repeated with
+                    // a new token.
                     gate = self.renew_gate(&gate, &spec, &budget, &challenge).await?;
                     self.attempt_call(&mut front, &gate.gate, accepted, arguments, &talk).await
                 };
@@ -177,11 +180,11 @@ impl Connection {
         CallResult { outcome, receipt }
     }
 
-    /// Returns the tools that the server lists now.
+    /// Lists the tools that the server offers now.
     ///
     /// # Errors
-    ///
-    /// When the server returns no list. The error is for the operator, and the server's text in it is escaped.
+    /// When the server returns no list. The error is for the operator, and the server's text in it is
+    /// escaped.
     pub async fn list_tools(&self, spec: CallSpec<'_>) -> Result<ToolListing, String> {
         let facts = |receipt: &Receipt| {
             let first = receipt.denials.first().map(|denial| format!(" ({})", denial.facts));
@@ -190,12 +193,12 @@ impl Connection {
         self.list_in_session(None, &spec, facts).await
     }
 
-    /// Starts the program of a local MCP server and returns the tools that the program lists. A program with
-    /// another digest than `digest` is not started.
+    /// Starts the program of a local server, and lists its tools. A program with another digest than `digest`
+    /// is not started.
     ///
     /// # Errors
-    ///
-    /// When the server returns no list. The error is for the operator, and the server's text in it is escaped.
+    /// When the server returns no list. The error is for the operator, and the server's text in it is
+    /// escaped.
     pub async fn list_of_program(
         &self,
         digest: &str,
@@ -212,7 +215,8 @@ impl Connection {
         self.list_in_session(Some((program, digest)), spec, facts).await
     }
 
-    /// Lists the tools in a separate session. `facts` chooses the part of the receipt that an error ends with.
+    /// Lists the tools in a separate session. `facts` chooses the part of the receipt that is added to an
+    /// error.
     async fn list_in_session(
         &self,
         program: Option<(&ServerProgram, &str)>,
@@ -259,17 +263,17 @@ impl Connection {
         listing.map(|(listing, _)| listing)
     }
 
-    /// Tells the server that the session is over, and ends a program with its descendants.
+    /// Ends the session, and a program with all its child processes.
     pub async fn close(&self, spec: CallSpec<'_>) {
-        // The call that holds the session ends it.
+        // If a call is running, it ends the session itself.
         let Ok(mut front) = timeout(FAREWELL, self.open.wait_for_front()).await else { return };
         if let Some(open) = front.take() {
             open.transport.close_session(&self.gate_of_now(&spec, spec.budget).gate).await;
         }
     }
 
-    /// INV-310: the gate lets through the server's own host, with its own secrets. The token is such a
-    /// secret: joined to requests, and redacted from every reply.
+    /// Opens the network gate of a call. INV-310: it allows only the server's own host, and adds only the
+    /// server's own secrets. The token is such a secret: added to requests, and redacted from every reply.
     pub(crate) fn open_gate(
         &self,
         spec: &CallSpec<'_>,
@@ -285,7 +289,7 @@ impl Connection {
         AuthorizedGate { gate: self.open_gate(spec, budget, tokens.as_deref()), tokens }
     }
 
-    /// Returns a gate of the same call with a new token in place of the refused one.
+    /// Opens a gate for the same call with a new token in place of the refused one.
     async fn renew_gate(
         &self,
         before: &AuthorizedGate,
@@ -324,7 +328,7 @@ impl Connection {
         secrets: &'a SecretStore,
         joined: &'a BTreeSet<SecretName>,
     ) -> OutgoingSpec<'a> {
-        // Nothing gets through to the network for a program, which is reached otherwise.
+        // A program is reached through its standard streams, so nothing is allowed through the network.
         let hosts = match self.server.program() {
             Some(_) => Vec::new(),
             None => vec![self.server.host.clone()],
@@ -343,13 +347,13 @@ impl Connection {
     ) -> Result<ToolOutput, AttemptFailure> {
         let called = self.called_in(open, gate, tool, arguments, talk).await;
         match called {
-            // The server did not execute the call: repeated in a new session.
+            // The server has not executed the call, so it is repeated in a new session.
             Err(AttemptFailure::Fault(ExchangeFault::SessionOver | ExchangeFault::EndedBefore)) => {
                 *open = None;
                 self.called_in(open, gate, tool, arguments, talk).await
             }
             Err(AttemptFailure::Fault(fault)) if !matches!(fault, ExchangeFault::Rpc(_)) => {
-                // Whatever is wrong with it, the next call begins anew.
+                // After any other fault, the next call begins a new session.
                 if let Some(open) = open.take() {
                     open.transport.stop_session(true).await;
                 }
@@ -359,6 +363,8 @@ impl Connection {
         }
     }
 
+    /// Makes the call in the open session or a new one: checks that the tool is unchanged, sends the request,
+    /// and converts the result.
     async fn called_in(
         &self,
         open: &mut Option<LiveSession>,
@@ -390,7 +396,7 @@ impl Connection {
         gate.accept_output(answer.parts).map_err(AttemptFailure::Output)
     }
 
-    /// The result of a call, after as many rounds as the server needs (INV-331).
+    /// The result of a call, after as many rounds of input as the server demands (INV-331).
     async fn request_result(
         &self,
         session: &mut LiveSession,
@@ -430,7 +436,7 @@ impl Connection {
         Err(ExchangeFault::Broken("it asks for more again and again"))
     }
 
-    /// A session, with the tools that the server lists.
+    /// Begins a session, and lists the server's tools.
     async fn open_session(&self, gate: &OutgoingGate) -> Result<LiveSession, ExchangeFault> {
         let opening = self.server_opening();
         let revision = self.server.pinned.unwrap_or(self.server.revision);
@@ -442,14 +448,15 @@ impl Connection {
             (None, ProtocolRevision::Sessions) => {
                 opening.initialize_session(gate, opening.http_transport(revision)).await?
             }
-            // Every answer of a stateless server repeats the facts of `server/discover`.
+            // A stateless server repeats in every answer what `server/discover` returned.
             (None, ProtocolRevision::Stateless) => opening.http_transport(revision),
         };
         let (listing, until) = opening.list_tools(gate, &mut transport).await?;
         Ok(LiveSession { transport, now: listing.tool_digests(), stale: false, until })
     }
 
-    /// Returns the text that a model may see, and logs the rest, which may name files of this machine.
+    /// The text that a model may read about a failure. The rest is logged, because it may name files of this
+    /// machine.
     fn to_call_error(&self, failed: AttemptFailure, gate: &OutgoingGate) -> CallError {
         let name = &self.server.name;
         let refused = |facts: String| {

@@ -1,5 +1,5 @@
-//! One request and its answer over streamable HTTP. The answer is a JSON text or an event of a stream, and a
-//! stream may have other messages first.
+//! Sends one request over streamable HTTP and reads its answer, which is JSON or an event of a stream. A
+//! stream may contain other messages before the answer.
 
 use std::sync::Arc;
 
@@ -27,58 +27,58 @@ const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const EVENTS: &str = "text/event-stream";
 
-/// An id that this client never uses.
+/// A request id that this client never uses.
 const NO_ID: u64 = 0;
 
-/// Headers of a request without a session: its method, and the object's name.
+/// The headers of a request without a session: the method, and the name of the object.
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Most logged events of one request that are no messages. Twenty are enough to find the fault.
+/// The most logged events of one request that are no messages. Twenty are enough to find the fault.
 const MAX_STRAYS: usize = 20;
 
-/// The URL of requests, and the session.
+/// The address of requests in one session.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionAddress {
     pub(crate) url: Uri,
     pub(crate) session: Option<HeaderValue>,
-    /// The agreed revision's name, for example `2025-06-18`.
+    /// The name of the negotiated revision, for example `2025-06-18`.
     pub(crate) version: Option<HeaderValue>,
-    /// The protocol revision of the server.
+    /// The MCP revision that the server uses.
     pub(crate) revision: ProtocolRevision,
     pub(crate) ids: Arc<RequestIds>,
 }
 
-/// The reason of a request without an answer.
+/// The reason why a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeFault {
-    /// The server cannot be reached, or the gate refuses the request.
+    /// The server cannot be reached, or the gate has refused the request.
     #[error("it cannot be reached: {0}")]
     Unreached(#[from] OutgoingError),
-    /// The server answers with another status.
+    /// The server answered with an unexpected status.
     #[error("it answers with status {0}")]
     Status(StatusCode),
-    /// Redirects are not followed.
+    /// The server answered with a redirect, which is not followed.
     #[error("it redirects, which is not followed")]
     Redirect,
-    /// The server wants a token, or a token with more rights.
+    /// The server requires a token, or one with more scopes.
     #[error("it wants to be asked with a token")]
     Unauthorized(TokenChallenge),
-    /// The session is over.
+    /// The server does not know the session any more.
     #[error("it has ended the session")]
     SessionOver,
-    /// The server breaks the protocol.
+    /// The server does not follow MCP; the text states how.
     #[error("{0}")]
     Broken(&'static str),
-    /// The server answers with an error.
+    /// The server answered with a JSON-RPC error.
     #[error("it answers with error {}: {}", .0.code, ShownText::clip_line(&.0.message, MAX_SHOWN))]
     Rpc(RpcError),
-    /// Nothing here can confine a program.
+    /// The server is a program, and this process has no OS sandbox to run it in.
     #[error(
         "it is a command, and such are run in the OS sandbox alone, which this process is without"
     )]
     NoSandbox,
-    /// The program's digest differs from the accepted one.
+    /// The program has another digest than the accepted one.
     #[error("its program is another than the one that was accepted")]
     OtherProgram,
     /// The program cannot be started.
@@ -87,7 +87,7 @@ pub(crate) enum ExchangeFault {
     /// The program ended before the request was sent.
     #[error("it has ended")]
     EndedBefore,
-    /// The program has ended.
+    /// The program ended during the request.
     #[error("it has ended")]
     Ended,
 }
@@ -98,16 +98,17 @@ impl From<EventTooLong> for ExchangeFault {
     }
 }
 
-/// Data that goes with a request, and messages of the server beside its answer.
+/// What belongs to one request besides its message: headers, the call, and what the server sends besides the
+/// answer.
 #[derive(Default)]
 pub(crate) struct ExchangeContext<'a> {
-    /// Headers of the request.
+    /// Further headers of the request.
     pub(crate) headers: HeaderMap,
-    /// The call of the request, with its respondent.
+    /// The call to which the request belongs; it answers the server's requests. `None` outside of a call.
     talk: Option<&'a CallTalk<'a>>,
-    /// True after the server has announced that its tools changed.
+    /// True after the server has announced that its tools have changed.
     pub(crate) tools_changed: bool,
-    /// The session named by the server.
+    /// The id of the session, if the server sent one with the answer.
     pub(crate) session: Option<HeaderValue>,
     messages: usize,
     asked: usize,
@@ -115,7 +116,7 @@ pub(crate) struct ExchangeContext<'a> {
 }
 
 impl<'a> ExchangeContext<'a> {
-    /// The data for a request within a call.
+    /// The context of a request within a call.
     pub(crate) fn for_call(talk: &'a CallTalk<'a>) -> Self {
         Self { talk: Some(talk), ..Self::default() }
     }
@@ -134,7 +135,7 @@ impl<'a> ExchangeContext<'a> {
             return Err(ExchangeFault::Broken("it asks for too much"));
         }
         if let Some(talk) = self.talk {
-            // Boxed, because the stack is deep here, and a question to a model or a person needs much of it.
+            // Boxed, because the stack is deep here, and asking a model or a person needs much of it.
             return Ok(Box::pin(talk.reply_to_request(gate, id, method, params)).await);
         }
         if method != "ping" {
@@ -145,7 +146,7 @@ impl<'a> ExchangeContext<'a> {
         Ok(format_reply(id, method))
     }
 
-    /// Counts a message. Too many messages end the call.
+    /// Counts a message of the server; an error if there were too many, which ends the call.
     pub(crate) fn count_message(&mut self) -> Result<(), ExchangeFault> {
         self.messages += 1;
         match self.messages > MAX_MESSAGES {
@@ -155,8 +156,8 @@ impl<'a> ExchangeContext<'a> {
     }
 }
 
-/// Sends the request with this id, and returns the answer. In a call, a server with a session may also send
-/// requests on a stream of its own.
+/// Sends a request, and returns the answer with this id. Within a call, a server with a session may also send
+/// requests on a second stream.
 pub(crate) async fn send_request(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -178,6 +179,7 @@ pub(crate) async fn send_request(
     }
 }
 
+/// Posts the request, and reads the answer from a JSON body or a stream.
 async fn request_answer(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -201,7 +203,7 @@ async fn request_answer(
     }
 }
 
-/// Finds the answer to the request with this id among the messages of one text.
+/// Finds the answer with this id among the messages of one body.
 fn answer_among(messages: Vec<RpcMessage>, id: u64) -> Result<Value, ExchangeFault> {
     let mut fault = "it does not answer";
     for message in messages {
@@ -216,7 +218,7 @@ fn answer_among(messages: Vec<RpcMessage>, id: u64) -> Result<Value, ExchangeFau
     Err(ExchangeFault::Broken(fault))
 }
 
-/// Sends a message without an answer.
+/// Sends a message that has no answer.
 pub(crate) async fn send_notification(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -225,7 +227,7 @@ pub(crate) async fn send_notification(
     post_message(gate, to, message, HeaderMap::new()).await.map(drop)
 }
 
-/// Ends the session. A server need not know the method.
+/// Ends the session. The server may not support this.
 pub(crate) async fn end_session(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -234,15 +236,15 @@ pub(crate) async fn end_session(
     gate.send_request(request).await.map(drop).map_err(ExchangeFault::Unreached)
 }
 
-/// Opens the stream for messages that belong to no answer. A server with a session may lack such a stream,
-/// and the wait for one is short.
+/// Opens the second stream, for messages that belong to no request. A server need not have one, so the wait
+/// for it is short.
 async fn open_stream(gate: &OutgoingGate, to: &SessionAddress) -> Option<HttpReply> {
     let got =
         timeout(FAREWELL, gate.send_request(stream_request(to, None).ok()?)).await.ok()?.ok()?;
     (got.status == StatusCode::OK && reply_media_type(&got) == EVENTS).then_some(got)
 }
 
-/// Answers what the server asks for there, until the stream ends.
+/// Answers the server's requests on the second stream, until it ends.
 async fn answer_beside(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -256,7 +258,7 @@ async fn answer_beside(
     }
 }
 
-/// A request for a stream; `last` = the stream continues after this event.
+/// A request for a stream; `last` = the id of the event after which the stream continues.
 fn stream_request(
     to: &SessionAddress,
     last: Option<HeaderValue>,
@@ -269,6 +271,8 @@ fn stream_request(
     Ok(request)
 }
 
+/// Posts a message; for a stateless server, adds the headers with its method and name. Any status other than
+/// success is an error.
 async fn post_message(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -317,6 +321,7 @@ async fn post_message(
     }
 }
 
+/// Builds an HTTP request with the headers of the session.
 fn build_request(
     to: &SessionAddress,
     method: Method,
@@ -341,7 +346,7 @@ async fn read_body(got: &mut HttpReply) -> Result<Vec<u8>, ExchangeFault> {
     at_most(got, MAX_MESSAGE).await
 }
 
-/// The body of a reply, at most `most` bytes.
+/// The body of a reply; an error if it has more than `most` bytes.
 pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>, ExchangeFault> {
     let mut bytes = Vec::new();
     while let Some(piece) = got.next_chunk().await? {
@@ -353,15 +358,15 @@ pub(crate) async fn at_most(got: &mut HttpReply, most: usize) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// The media type of a reply.
+/// The media type of a reply, without parameters.
 pub(crate) fn reply_media_type(got: &HttpReply) -> String {
     let kind = got.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().split(';').next().unwrap_or_default();
     kind.trim().to_ascii_lowercase()
 }
 
-/// Reads events until the answer arrives. If the stream ends earlier, a new request asks for the events after
-/// the last event with an id; without such an event, the early end is the error.
+/// Reads events until the answer arrives. If the stream ends before, a new request continues it after the
+/// last event with an id; without such an event, the early end is the error.
 async fn read_stream(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -390,7 +395,7 @@ async fn read_stream(
     Err(ExchangeFault::Broken("its stream ends again and again"))
 }
 
-/// Reads a stream to its end, or to the answer. An answer to another request is passed over.
+/// Reads a stream to the answer, or to its end. An answer to another request is skipped.
 async fn until_its_end(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -407,7 +412,7 @@ async fn until_its_end(
                 match message {
                     RpcMessage::Answer(Some(own), answer) if own == id => return Ok(Some(answer)),
                     RpcMessage::Answer(..) => {}
-                    // Without a session it has no way to be answered.
+                    // A stateless server cannot receive an answer, so it must not send requests.
                     RpcMessage::Asked { .. } if to.revision == ProtocolRevision::Stateless => {
                         return Err(ExchangeFault::Broken(
                             "it asks for something within its answer",
@@ -450,8 +455,8 @@ fn read_event(
     }
 }
 
-/// Handles a notification that arrives before the answer to the request with this id: a changed list of
-/// tools, or a progress report.
+/// Handles a notification that arrives before the answer: a changed list of tools, or a progress report for
+/// the request with this id.
 pub(crate) fn handle_message(
     method: &str,
     params: &Value,

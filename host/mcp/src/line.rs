@@ -1,16 +1,16 @@
-//! Calls of one agent to one server, in a queue: the first caller has the session alone. INV-365: a session
-//! is there for the next call only if the call before has settled. A call that ends early, for example by a
-//! dropped future, ends the session.
+//! The queue of one agent's calls to one server: the first caller uses the session alone. INV-365: the
+//! session is kept for the next call only if the caller has called `settle`. A call that ends early, for
+//! example because its future was dropped, ends the session.
 
 use std::ops::{Deref, DerefMut};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// A session, and the calls waiting in the order asked.
+/// A session that one caller at a time may use; others wait in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct SessionQueue<T>(Mutex<Option<T>>);
 
-/// The front of the line.
+/// The right to use the session, until dropped.
 #[derive(Debug)]
 pub(crate) struct QueueFront<'a, T> {
     session: MutexGuard<'a, Option<T>>,
@@ -18,7 +18,7 @@ pub(crate) struct QueueFront<'a, T> {
 }
 
 impl<T> SessionQueue<T> {
-    /// Waits until the calls before have ended.
+    /// Waits until all earlier callers are done.
     pub(crate) async fn wait_for_front(&self) -> QueueFront<'_, T> {
         QueueFront { session: self.0.lock().await, settled: false }
     }
@@ -31,7 +31,7 @@ impl<T> Default for SessionQueue<T> {
 }
 
 impl<T> QueueFront<'_, T> {
-    /// Leaves the session, if any, to the next call.
+    /// Keeps the session, if there is one, for the next caller.
     pub(crate) fn settle(mut self) {
         self.settled = true;
     }
@@ -81,7 +81,7 @@ mod tests {
         });
         begun.notified().await;
         let mut next = Box::pin(line.wait_for_front());
-        // It waits in line before the other one is gone.
+        // The next call waits in the queue while the other one still runs.
         assert!(is_waiting(&mut next).await);
         call.abort();
         assert_eq!(*next.await, None);

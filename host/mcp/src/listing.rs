@@ -1,4 +1,5 @@
-//! The tools that a server offers, after checks: a stranger's texts, which every later request repeats.
+//! The tools that a server offers, checked: they are a stranger's texts, which every later request to a model
+//! repeats.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,17 +17,17 @@ use crate::pages::ToolPages;
 use crate::parameters;
 use crate::revision::ProtocolRevision;
 
-/// The work of checking a server's list.
+/// The kind of work, for its time limit: checking a server's list.
 const CHECKING: WorkKind =
     WorkKind { name: "checking the tools of an MCP server", time: Duration::from_secs(20) };
 
-/// Characters shown of an invalid name.
+/// The most characters of an invalid name in an error.
 const MAX_NAME: usize = 80;
 
-/// Separators in a server's names of tools, each replaced by `_`.
+/// Separators that are allowed in a server's names of tools; each is replaced by `_`.
 const SEPARATORS: [char; 3] = ['.', '/', ':'];
 
-/// One tool of a server. Other fields in the server's description of the tool are dropped.
+/// One tool of a server. Other fields of the server's description are dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
@@ -34,13 +35,13 @@ pub struct ListedTool {
     pub name: String,
     /// The description that models read.
     pub description: String,
-    /// The JSON Schema of the arguments, which are an object.
+    /// The JSON Schema of the arguments, which must describe an object.
     pub schema: Value,
 }
 
 impl ListedTool {
-    /// The arguments of a call in the form for this tool: with integers where the schema asks for integers
-    /// (INV-500). Invalid JSON becomes `null`.
+    /// Parses the arguments of a call for this tool, with integers where the schema has integers (INV-500).
+    /// Invalid JSON becomes `null`.
     pub(crate) fn read_arguments(&self, arguments: &str) -> Value {
         let arguments = belljar_received::json::mend_text(arguments);
         let arguments = belljar_received::whole::by_schema(&arguments, &self.schema);
@@ -48,14 +49,14 @@ impl ListedTool {
     }
 }
 
-/// The tools of a server, usable or not.
+/// The tools that a server lists, usable and unusable ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolListing {
-    /// The tools in the order of their names, each name once.
+    /// The usable tools, sorted by name; each name occurs once.
     pub tools: Vec<ListedTool>,
-    /// Tools that no agent can be granted.
+    /// The tools that no agent can be granted.
     pub left_out: Vec<LeftOut>,
-    /// The protocol revision of the server.
+    /// The MCP revision that the server uses.
     pub revision: ProtocolRevision,
 }
 
@@ -68,28 +69,27 @@ pub struct LeftOut {
     pub why: String,
 }
 
-/// The differences between a listing and the accepted one.
+/// The differences between a server's list and the accepted tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListingDifference {
     /// Tools that are new.
     pub added: Vec<ListedTool>,
-    /// Tools whose descriptions differ: before and now.
+    /// Tools whose descriptions differ, each as accepted and as it is now.
     pub changed: Vec<(ListedTool, ListedTool)>,
     /// The removed tools.
     pub removed: Vec<ListedTool>,
 }
 
 impl ListedTool {
-    /// The name in agents and grants: `mcp__SERVER__TOOL`. In names of tools, servers allow `.`, `/` and `:`
+    /// The tool's name in agents and grants: `mcp__SERVER__TOOL`. Servers allow `.`, `/` and `:` in names,
     /// but providers of models do not, so each becomes `_`. For example, `calendar.list` of the server `work`
     /// is `mcp__work__calendar_list`.
     ///
     /// # Errors
-    ///
-    /// When the name is too long, or has characters that the protocol does not allow.
+    /// When the name is too long, or has characters that MCP does not allow.
     pub fn own_name(&self, server: &str) -> Result<ToolName, String> {
         let name = format!("mcp__{server}__{}", self.mapped_name());
-        // `../x` and the like are no names.
+        // A name such as `../x` has empty parts, and is refused.
         let parts = self.name.split(SEPARATORS).all(|part| !part.is_empty());
         ToolName::new(&name).ok().filter(|_| parts).ok_or_else(|| {
             "its name has to be of letters, digits, `_` and `-`, with single `.`, `/` or `:` between them, and \
@@ -98,12 +98,12 @@ impl ListedTool {
         })
     }
 
-    /// The server's name of the tool, in the characters that names have here.
+    /// The server's name of the tool with each separator replaced by `_`.
     fn mapped_name(&self) -> String {
         self.name.replace(SEPARATORS, "_")
     }
 
-    /// A digest of the description and schema that a model reads; the order of a schema's keys does not
+    /// A digest of the description and schema that a model reads. The order of keys in the schema does not
     /// matter.
     pub fn digest(&self) -> Digest {
         let mut text = String::new();
@@ -117,8 +117,8 @@ impl ListedTool {
 }
 
 impl ToolListing {
-    /// Checks the entries of a server's list. A faulty entry is left out alone. Entries with equal names are
-    /// all left out, because the server could answer for any of them.
+    /// Checks the entries of a server's list. An invalid entry is left out alone. Entries with equal names
+    /// are all left out, because the server could answer for any of them.
     pub(crate) fn from_entries(
         server: &str,
         entries: &[Value],
@@ -146,15 +146,15 @@ impl ToolListing {
         Ok(listing)
     }
 
-    /// Builds a listing from all pages of a list. Only the first [`MAX_TOOLS`] tools, in the server's order,
-    /// are used; one entry of [`ToolListing::left_out`] counts the rest.
+    /// Builds a listing from all pages of a list. Only the first [`MAX_TOOLS`] tools in the server's order
+    /// are used; one entry of [`ToolListing::left_out`] states how many more there are.
     pub(crate) fn from_pages(
         server: &str,
         pages: ToolPages,
         stop: &StopSignal,
     ) -> Result<Self, WorkStopped> {
         let (mut entries, unread) = pages.into_entries();
-        // A server that ignores cursors returns its first page twice.
+        // A server that ignores cursors returns its first page again, so equal entries count once.
         let mut seen = BTreeSet::new();
         entries.retain(|entry| seen.insert(entry.to_string()));
         stop.check_raised()?;
@@ -173,8 +173,8 @@ impl ToolListing {
         Ok(listing)
     }
 
-    /// As [`ToolListing::from_pages`], on a thread billed to the server: a list may have megabytes of schemas to
-    /// check.
+    /// Like [`ToolListing::from_pages`], on a thread for blocking work that is counted for the server,
+    /// because a list may contain megabytes of schemas to check.
     pub(crate) async fn check_pages(server: &str, pages: ToolPages) -> Result<Self, ExchangeFault> {
         let (name, owner) = (server.to_owned(), format!("mcp/{server}"));
         let work = move |stop: &StopSignal| Self::from_pages(&name, pages, stop);
@@ -184,8 +184,8 @@ impl ToolListing {
         }
     }
 
-    /// Leaves out tools whose mapped names are equal, for example `a.b_c` and `a.b.c`. A tool whose own name
-    /// needs no mapping keeps the name.
+    /// Leaves out tools whose names become equal, for example `a.b_c` and `a.b.c`. A tool whose name needs no
+    /// change keeps it.
     fn leave_out_mapped_twins(&mut self) {
         let mut owners: BTreeMap<String, usize> = BTreeMap::new();
         for tool in &self.tools {
@@ -228,7 +228,7 @@ impl ToolListing {
 }
 
 impl ListingDifference {
-    /// Returns whether both lists are equal.
+    /// Returns whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
@@ -246,8 +246,8 @@ fn parse_tool(server: &str, name: &str, entry: &Value) -> Result<ListedTool, Str
     Ok(tool)
 }
 
-/// The difference between a tool and the accepted one, by the digests of the server's present list (INV-311);
-/// `None` = equal.
+/// How a tool of the server's present list differs from the accepted one, by their digests (INV-311); `None`
+/// if it does not.
 pub(crate) fn tool_change(
     now: &BTreeMap<String, Digest>,
     tool: &ListedTool,
@@ -259,8 +259,8 @@ pub(crate) fn tool_change(
     }
 }
 
-/// Checks that a tool can be granted at all. Accepted tools are checked again, because their file could be
-/// edited.
+/// Checks whether a tool can be granted at all. Accepted tools are checked again, because their file may have
+/// been edited.
 pub(crate) fn check_tool(tool: &ListedTool, server: &str) -> Result<(), String> {
     tool.own_name(server)?;
     parameters::check_headers(&tool.schema)?;
@@ -268,7 +268,7 @@ pub(crate) fn check_tool(tool: &ListedTool, server: &str) -> Result<(), String> 
     check_words(&tool.description, &tool.schema.to_string(), &limits).map(drop)
 }
 
-/// A value as text, the keys of objects in order.
+/// Writes a value as text, with the keys of objects sorted.
 fn write_ordered(value: &Value, text: &mut String) {
     match value {
         Value::Object(fields) => {
@@ -351,10 +351,10 @@ mod tests {
         pages
     }
 
-    /// INV-483.
+    /// INV-483: the list is checked on a thread for blocking work.
     #[tokio::test]
     async fn a_list_of_tools_is_checked_beside_the_async_workers_and_ends_with_its_signal() {
-        // All threads that count for one server are taken.
+        // All threads that one server may use are busy.
         let (begun, mut held) = tokio::sync::mpsc::channel(8);
         let jobs: Vec<_> = (0..belljar_work::MAX_RUNNING_PER_OWNER)
             .map(|_| {

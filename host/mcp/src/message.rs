@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC from a server.
+//! JSON-RPC messages of a server and of this client.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::{MAX_MESSAGE, MAX_REVISIONS};
 
-/// Ids of requests, each used once.
+/// Makes the ids of requests; each is used once.
 #[derive(Debug, Default)]
 pub(crate) struct RequestIds(AtomicU64);
 
@@ -15,16 +15,16 @@ impl RequestIds {
         self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
     }
 
-    /// The latest id.
+    /// The id that was made last.
     pub(crate) fn last_id(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// One message of a server, with the fields that this client uses.
+/// A message of a server, with the fields that this client uses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RpcMessage {
-    /// The answer to the request with this id; `None` = an unknown id.
+    /// The answer to the request with this id; `None` if the id is not one of this client's.
     Answer(Option<u64>, Result<Value, RpcError>),
     /// A request of the server.
     Asked { id: Value, method: String, params: Value },
@@ -32,23 +32,23 @@ pub(crate) enum RpcMessage {
     Told { method: String, params: Value },
 }
 
-/// An error that the server answers.
+/// A JSON-RPC error in a server's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
-    /// Foreign text.
+    /// The message, a stranger's text.
     pub(crate) message: String,
-    /// The revisions that the server speaks, if stated.
+    /// The revisions that the server supports, if the error lists them.
     pub(crate) supported: Vec<String>,
 }
 
 impl RpcMessage {
-    /// Reads a message; the error names the fault.
+    /// Parses one message; the error states what is wrong with it.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, &'static str> {
         Self::from_value(parse_json(bytes)?)
     }
 
-    /// Reads the messages of one text. Servers of 2025-03-26 and before may send several in one, as a list.
+    /// Parses the messages of one body. Servers of 2025-03-26 and before may send several as a list.
     pub(crate) fn read_all(bytes: &[u8]) -> Result<Vec<Self>, &'static str> {
         match parse_json(bytes)? {
             Value::Array(batch) if !batch.is_empty() => {
@@ -73,7 +73,7 @@ impl RpcMessage {
             });
         }
         let id = id.as_ref().and_then(belljar_received::whole::to_unsigned);
-        // Some servers write the absent field as `null`.
+        // Some servers write `null` for a field that they do not use.
         let error = fields.remove("error").filter(|error| !error.is_null());
         match (fields.remove("result"), error) {
             (Some(result), None) => Ok(Self::Answer(id, Ok(result))),
@@ -89,7 +89,7 @@ impl RpcMessage {
 
 const NO_OBJECT: &str = "a message is no JSON object";
 
-/// INV-471: a text that was cut in the middle of an emoji makes no message unreadable.
+/// INV-471: a message stays readable if one of its texts was cut in the middle of an emoji.
 fn parse_json(bytes: &[u8]) -> Result<Value, &'static str> {
     if bytes.len() > MAX_MESSAGE {
         return Err("a message is too long");
@@ -97,8 +97,8 @@ fn parse_json(bytes: &[u8]) -> Result<Value, &'static str> {
     belljar_received::json::from_slice(bytes).map_err(|_| NO_OBJECT)
 }
 
-/// Returns whether an unreadable text was meant for the client. Such a text ends the call, because otherwise
-/// the client would wait for an answer that never arrives. A log line, JSON or not, is skipped.
+/// Returns whether an unreadable text was meant for the client. Such a text ends the call, because its answer
+/// would never arrive. A log line, JSON or not, is skipped.
 pub(crate) fn is_of_protocol(text: &[u8]) -> bool {
     let begins = text.starts_with(b"{") || text.starts_with(b"[{");
     begins && text.windows(9).any(|part| part == b"\"jsonrpc\"")
@@ -116,12 +116,12 @@ fn rpc_error(error: &Map<String, Value>) -> RpcError {
     }
 }
 
-/// A request of this client.
+/// The JSON of a request by this client.
 pub(crate) fn format_request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A notification of this client.
+/// The JSON of a notification by this client.
 pub(crate) fn format_notification(method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }

@@ -1,4 +1,4 @@
-//! The beginning of a session: the negotiated revision and the list of tools.
+//! The beginning of a session: negotiating the revision, and listing the tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use crate::pages::ToolPages;
 use crate::revision::{ProtocolRevision, client_info};
 use crate::transport::Transport;
 
-/// The server does not speak the revision of the request.
+/// The error code of a server that does not support the revision of the request.
 const UNSUPPORTED_REVISION: i64 = -32022;
 
-/// A server that is to be spoken to.
+/// What is needed to begin a session with a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerOpening<'a> {
     /// The name in `belljar.toml`, for example `work` in `[mcp.work]`.
     pub(crate) name: &'a str,
     pub(crate) url: &'a Uri,
-    /// The operator's setting of the protocol revision.
+    /// The revision that the operator's settings require; `None` = any.
     pub(crate) pinned: Option<ProtocolRevision>,
     pub(crate) ids: &'a Arc<RequestIds>,
-    /// The operator's grants for requests of the server.
+    /// The server's requests that the operator grants.
     pub(crate) granted: &'a ServerGrants,
 }
 
 impl ServerOpening<'_> {
-    /// The server over HTTP, before a session has begun.
+    /// The transport to a server over HTTP, before a session has begun.
     pub(crate) fn http_transport(&self, revision: ProtocolRevision) -> Transport {
         let version =
             Some(revision.header_value()).filter(|_| revision == ProtocolRevision::Stateless);
@@ -42,7 +42,7 @@ impl ServerOpening<'_> {
         Transport::Http(SessionAddress { url, session: None, version, revision, ids })
     }
 
-    /// Finds out how the server is spoken to: the newest revision first.
+    /// Finds out which revision the server uses, beginning with the newest.
     pub(crate) async fn negotiate_revision(
         &self,
         gate: &OutgoingGate,
@@ -59,6 +59,8 @@ impl ServerOpening<'_> {
         self.initialize_session(gate, self.http_transport(ProtocolRevision::Sessions)).await
     }
 
+    /// Asks a server with `server/discover` whether it supports the stateless revision; repeats the request
+    /// once if the server answers that it does not support the revision but lists it.
     async fn discover_server(&self, gate: &OutgoingGate) -> Result<Transport, ExchangeFault> {
         let mut server = self.http_transport(ProtocolRevision::Stateless);
         let own = ProtocolRevision::Stateless.as_str();
@@ -90,7 +92,7 @@ impl ServerOpening<'_> {
         }
     }
 
-    /// Begins a session with a server.
+    /// Begins a session with `initialize`.
     pub(crate) async fn initialize_session(
         &self,
         gate: &OutgoingGate,
@@ -118,7 +120,7 @@ impl ServerOpening<'_> {
         Ok(server)
     }
 
-    /// A request, with the fields that the revision demands.
+    /// A request with the fields that the revision requires.
     pub(crate) fn build_request(
         &self,
         revision: ProtocolRevision,
@@ -133,7 +135,7 @@ impl ServerOpening<'_> {
         )
     }
 
-    /// The listed tools, and for a stateless server the time until which the list is used.
+    /// Lists the tools. For a stateless server, also returns until when the list may be used.
     pub(crate) async fn list_tools(
         &self,
         gate: &OutgoingGate,

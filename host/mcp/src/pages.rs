@@ -1,4 +1,4 @@
-//! The pages of a list: `tools/list` answers with one, and names the next by a cursor.
+//! The pages of `tools/list`: each answer contains one, and names the next by a cursor.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_CURSOR, MAX_NAMED, MAX_PAGES};
 
-/// Gathers the entries of a list, page by page.
+/// Collects the entries of a list, page by page.
 ///
-/// Public servers end a list in four ways, all accepted here: without a cursor, with an empty cursor, with
+/// Servers end a list in four ways, which are all accepted: without a cursor, with an empty cursor, with
 /// `null`, and with a repeated cursor (a server that ignores the cursor of a request returns its first page
 /// again and again).
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct ToolPages {
 }
 
 impl ToolPages {
-    /// Adds the entries of a page; returns the cursor of the next page, if any.
+    /// Adds the entries of a page; returns the cursor of the next page, if there is one.
     pub(crate) fn take_page(&mut self, page: &mut Value) -> Result<Option<String>, ExchangeFault> {
         let cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
         let Some(Value::Array(mut tools)) = page.get_mut("tools").map(Value::take) else {
@@ -43,7 +43,7 @@ impl ToolPages {
         }
     }
 
-    /// The entries in the order of the server, and how many more were not read.
+    /// The entries in the server's order, and the number of entries that were not read.
     pub(crate) fn into_entries(self) -> (Vec<Value>, usize) {
         (self.entries, self.unread)
     }

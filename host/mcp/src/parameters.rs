@@ -1,5 +1,5 @@
-//! Arguments that a tool's schema repeats in headers (`x-mcp-header`), so that proxies can route by these
-//! arguments.
+//! Arguments that are repeated in HTTP headers, as a tool's schema requires (`x-mcp-header`), so proxies can
+//! route requests by them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use crate::limits::MAX_PARAMETERS;
 
-/// The keyword in a schema.
+/// The keyword in the schema of an argument.
 const KEY: &str = "x-mcp-header";
 
-/// The prefix of a header's name.
+/// The prefix of such headers' names.
 const PREFIX: &str = "mcp-param-";
 
-/// Deepest nesting of properties in properties.
+/// The deepest nesting of arguments within objects.
 const MAX_DEPTH: usize = 16;
 
-/// One argument repeated in a header.
+/// An argument that is repeated in a header.
 #[derive(Debug, PartialEq, Eq)]
 struct MirroredArgument<'a> {
     path: Vec<&'a str>,
     header: HeaderName,
 }
 
-/// The headers of a call with these arguments. An absent argument, `null` or a list, for example, has no
-/// header.
+/// The headers for a call with these arguments. An argument that is missing, `null` or a list, for example,
+/// gets none.
 pub(crate) fn argument_headers(schema: &Value, arguments: &Value) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    // The accepted schema was checked; an invalid one adds no header.
+    // The accepted schema was checked before; an invalid one adds no headers.
     for mirrored in find_mirrored(schema).unwrap_or_default() {
         let value = mirrored.path.iter().try_fold(arguments, |value, key| value.get(key));
         if let Some(value) = value.and_then(header_value) {
@@ -38,10 +38,9 @@ pub(crate) fn argument_headers(schema: &Value, arguments: &Value) -> HeaderMap {
     headers
 }
 
-/// Checks that every header in a schema has an argument for its value.
+/// Checks the headers that a schema requires.
 ///
 /// # Errors
-///
 /// When a header has no argument: such a tool is not offered.
 pub(crate) fn check_headers(schema: &Value) -> Result<(), String> {
     let found = find_mirrored(schema)?;
@@ -69,7 +68,7 @@ fn collect_mirrored<'a>(
     for (name, property) in properties.into_iter().flatten() {
         path.push(name);
         if let Some(header) = property.get(KEY) {
-            // Checked before the search for a second property of the same name, which costs time for each.
+            // Checked before the search for another argument with the same header, which costs time for each.
             if found.len() >= MAX_PARAMETERS {
                 return Err(format!("more than {MAX_PARAMETERS} arguments would go into headers"));
             }
@@ -89,14 +88,14 @@ fn collect_mirrored<'a>(
     Ok(())
 }
 
-/// Header names are alike in small and large letters.
+/// Parses the name of a header; upper and lower case are equal.
 fn header_name(name: &Value) -> Result<HeaderName, String> {
     let name = name.as_str().filter(|name| !name.is_empty());
     let header = name.and_then(|name| format!("{PREFIX}{name}").parse().ok());
     header.ok_or_else(|| format!("`{KEY}` is no name of a header"))
 }
 
-/// Counts the keyword in a schema. A key with an object as its value is not counted, because the key is the
+/// Counts the keyword in a schema. A key whose value is an object does not count, because the key is then the
 /// name of an argument.
 fn count_keyword(schema: &Value) -> usize {
     match schema {
@@ -120,7 +119,7 @@ fn header_value(value: &Value) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-/// Encodes a text for a header: plain if possible, otherwise in base64.
+/// Encodes a text for a header: as it is if possible, otherwise in base64.
 fn encode_header(text: &str) -> String {
     let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte)) && text.trim() == text;
     match plain && !text.starts_with("=?base64?") {
@@ -190,7 +189,7 @@ mod tests {
             assert!(check_headers(&wrong).is_err(), "{wrong}");
         }
         assert_eq!(check_headers(&one(json!({"type": "string"}))), Ok(()));
-        // As many as one message holds: each would be compared with all before it.
+        // As many as fit into one message; each would be compared with all before it.
         let many = (0..60_000)
             .map(|n| (format!("a{n}"), json!({"type": "string", "x-mcp-header": format!("H{n}")})));
         let why = check_headers(&schema(&Value::Object(many.collect()))).unwrap_err();

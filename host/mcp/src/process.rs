@@ -1,5 +1,6 @@
-//! A server that is a program: started by the broker behind a separate wall, with one message on each line of
-//! stdin and stdout. One reader serves one call at a time; between calls the program can only fill a pipe.
+//! A server that is a program: the broker starts it behind an OS sandbox of its own, and stdin and stdout
+//! have one message per line. One reader serves one call at a time; between calls the program can only fill a
+//! pipe.
 
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,43 +19,44 @@ use crate::limits::{FAREWELL, MAX_COMPLAINT, MAX_COMPLAINTS, MAX_MESSAGE};
 use crate::message::{RequestIds, RpcMessage, is_of_protocol};
 use crate::wants;
 
-/// How long the host waits for the end of a killed program and its descendants.
+/// The time that the host waits for a killed program and its child processes to end.
 const END_WAIT: Duration = Duration::from_secs(12);
 
-/// Lines of stderr that are logged for one failure.
+/// The most lines of stderr that are logged for one failure.
 const MAX_LINES: usize = 20;
 
-/// A running program, for one session. Dropping `ServerProcess` ends the program and its descendants.
+/// A running program, for one session. Dropping it ends the program and its child processes.
 #[derive(Debug)]
 pub(crate) struct ServerProcess {
     running: RunningChild,
-    /// Counted anew for each process.
+    /// The ids of requests, counted for each process from the beginning.
     pub(crate) ids: RequestIds,
-    /// Bytes of the program's stdout, in whole lines or not.
+    /// Bytes of the program's stdout that are buffered.
     heard: Vec<u8>,
-    /// The number of bytes returned as lines.
+    /// The number of these bytes that were already returned as lines.
     given: usize,
-    /// The number of bytes searched for the end of a line.
+    /// The number of these bytes in which the end of a line was searched for.
     looked_at: usize,
-    /// The program has answered a request.
+    /// True after the program has answered a request.
     answers: bool,
     complaints: StderrTail,
-    /// The number of logged lines without a message.
+    /// The number of logged lines that are no messages.
     stray_lines: usize,
 }
 
-/// The end of the program's stderr. All of stderr is read, so that a full pipe does not block the program.
+/// Collects the end of the program's stderr. All of stderr is read, so a full pipe does not block the
+/// program.
 #[derive(Debug)]
 struct StderrTail {
-    /// The server's name, by which a reader finds its section in the settings.
+    /// The server's name, so a reader finds its section in the settings.
     server: String,
     last: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
 impl ServerProcess {
-    /// Starts a program with this digest. INV-320: there is no other way to start a program, and none without
-    /// the OS sandbox.
+    /// Starts a program that has this digest. INV-320: there is no other way to start a program, and none
+    /// without the OS sandbox.
     pub(crate) async fn start_program(
         gate: &OutgoingGate,
         program: &Program,
@@ -81,7 +83,7 @@ impl ServerProcess {
         })
     }
 
-    /// The digest that a program has now.
+    /// The present digest of a program.
     pub(crate) async fn identify_program(
         gate: &OutgoingGate,
         program: &Program,
@@ -113,13 +115,13 @@ impl ServerProcess {
         aside: &mut ExchangeContext<'_>,
     ) -> Result<Value, ExchangeFault> {
         if self.answers && self.has_ended().await {
-            // The call was not made: another process takes its place.
+            // The call was not sent, so it can be made in another process.
             return Err(ExchangeFault::EndedBefore);
         }
         self.write_message(gate, request).await?;
         loop {
             let line = self.next_line(gate).await?;
-            // Empty lines too: a program that writes nothing else is not read for ever.
+            // Empty lines count too, so a program that writes nothing else is not read for ever.
             aside.count_message()?;
             tokio::task::coop::consume_budget().await;
             if line.is_empty() {
@@ -128,7 +130,7 @@ impl ServerProcess {
             let messages = match RpcMessage::read_all(&line) {
                 Ok(messages) => messages,
                 Err(why) => {
-                    // For the operator: a program that logs on stdout is a common mistake.
+                    // Logged for the operator, because programs that log on stdout are a common mistake.
                     self.log_stray(gate, &line);
                     match is_of_protocol(&line) {
                         true => return Err(ExchangeFault::Broken(why)),
@@ -159,7 +161,7 @@ impl ServerProcess {
         }
     }
 
-    /// Logs a line that is no message. Only the first lines, because these are enough to find the fault.
+    /// Logs a line that is no message; only the first lines, because they are enough to find the fault.
     fn log_stray(&mut self, gate: &OutgoingGate, line: &[u8]) {
         if self.stray_lines < MAX_LINES {
             self.stray_lines += 1;
@@ -169,7 +171,7 @@ impl ServerProcess {
         }
     }
 
-    /// Writes one line.
+    /// Writes one message as a line.
     pub(crate) async fn write_message(
         &mut self,
         gate: &OutgoingGate,
@@ -181,7 +183,8 @@ impl ServerProcess {
         stdin.write_all(line.as_bytes()).await.map_err(|_| ExchangeFault::Ended)
     }
 
-    /// Ends the program with its descendants: first by closing its input, if there is time.
+    /// Ends the program with its child processes; unless `at_once` is true, closes its input first and waits
+    /// a moment.
     pub(crate) async fn end_process(mut self, at_once: bool) {
         drop(self.running.stdin.take());
         if !at_once {
@@ -199,7 +202,7 @@ impl ServerProcess {
         }
     }
 
-    /// The next line, without the spaces at its end.
+    /// The next line, without blanks at its end.
     async fn next_line(&mut self, gate: &OutgoingGate) -> Result<Vec<u8>, ExchangeFault> {
         loop {
             let fresh = self.heard.get(self.looked_at..).unwrap_or_default();
@@ -211,8 +214,8 @@ impl ServerProcess {
                 self.looked_at = self.given;
                 return Ok(line);
             }
-            // Returned bytes are removed once before each reading, because a move for each line would make
-            // many short lines before a long one cost minutes.
+            // Returned bytes are removed once before each read. If they were moved for each line, many short
+            // lines before a long one would cost minutes.
             self.heard.drain(..self.given);
             self.given = 0;
             self.looked_at = self.heard.len();
@@ -239,7 +242,8 @@ impl StderrTail {
         let reader = tokio::spawn(async move {
             let Some(mut stderr) = stderr else { return };
             let (mut piece, mut all) = (vec![0; 8 << 10], 0_usize);
-            // Past the bound the stream is closed: a program that does nothing else is not read for ever.
+            // Beyond the limit the stream is closed, so a program that only writes to stderr is not read for
+            // ever.
             while let Ok(count @ 1..) = stderr.read(&mut piece).await
                 && all < MAX_COMPLAINTS
             {
@@ -253,9 +257,9 @@ impl StderrTail {
         Self { server: server.to_owned(), last, reader }
     }
 
-    /// Adds the last lines of stderr to the call's log, which is in its receipt.
+    /// Adds the last lines of stderr to the call's log, which is part of its receipt.
     async fn log_lines(&mut self, gate: &OutgoingGate) {
-        // An ended program's stderr closes at once; a living program may write more later.
+        // If the program has ended, its stderr closes at once; otherwise it may write more later.
         let _ = timeout(FAREWELL, &mut self.reader).await;
         let bytes = std::mem::take(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let text = String::from_utf8_lossy(&bytes);

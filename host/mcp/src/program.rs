@@ -9,7 +9,7 @@ use crate::exchange::ExchangeFault;
 use crate::process::ServerProcess;
 use crate::transport::Transport;
 
-/// Separates a command line from the digest of its program, in the address of an accepted list.
+/// The separator between a command line and the digest of its program, in the address of accepted tools.
 const DIGEST: &str = " sha256:";
 
 /// A server's program, with the accepted digest.
@@ -21,22 +21,23 @@ pub struct ServerProgram {
 }
 
 impl ServerProgram {
-    /// A program without accepted tools. `command_line` is its name in the file of accepted lists.
+    /// A program without accepted tools. `command_line` is its name in the file of accepted tools.
     pub fn new(program: Program, command_line: String) -> Self {
         Self { program, command_line, digest: None }
     }
 
-    /// The address of the accepted list for this digest: a changed program is another server.
+    /// The address of accepted tools for a program with this digest, so a changed program is another server.
     pub fn digest_address(&self, digest: &str) -> String {
         format!("{}{DIGEST}{digest}", self.command_line)
     }
 
-    /// The digest at the time of acceptance.
+    /// The digest of the program when its tools were accepted.
     pub fn accepted_digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
 
-    /// Sets the digest in an accepted address; `false` = the address is another command's.
+    /// Sets the digest that an accepted address contains. Returns false if the address belongs to another
+    /// command.
     pub(crate) fn with_accepted(self, address: &str) -> (Self, bool) {
         let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
         let digest = digest.map(|(_, digest)| digest);
@@ -48,11 +49,10 @@ impl ServerProgram {
 }
 
 impl Connection {
-    /// The present digest of the server's program; `None` = the server is no program.
+    /// The present digest of the server's program; `None` if the server is no program.
     ///
     /// # Errors
-    ///
-    /// When it cannot be found out: the text is for the operator.
+    /// When the digest cannot be computed. The text is for the operator.
     pub async fn identify_program(&self, spec: &CallSpec<'_>) -> Result<Option<String>, String> {
         let Some(program) = self.server().program() else { return Ok(None) };
         let gate = self.open_gate(spec, spec.budget, None);
@@ -60,7 +60,7 @@ impl Connection {
         digest.map(Some).map_err(|fault| fault.to_string())
     }
 
-    /// Starts the program, if the digest matches, and initializes the session.
+    /// Starts the program if it has the accepted digest, and begins a session.
     pub(crate) async fn start_program(
         &self,
         gate: &OutgoingGate,

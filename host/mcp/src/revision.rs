@@ -1,34 +1,34 @@
-//! The supported revisions of the protocol, and the fields that each demands in a message.
+//! The supported revisions of MCP, and the fields that each requires in a message.
 
 use http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The revision of the protocol with a server.
+/// The revision of MCP that a server uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProtocolRevision {
-    /// With a session, which begins with `initialize`.
+    /// A revision with sessions, which begin with `initialize`.
     #[default]
     #[serde(rename = "2025-11-25")]
     Sessions,
-    /// Without a session: each request is complete in itself.
+    /// The revision without sessions, in which each request is complete in itself.
     #[serde(rename = "2026-07-28")]
     Stateless,
 }
 
-/// The dated names that a server with sessions may choose: only features of the newest are used.
+/// The names of revisions that a server with sessions may choose. Only features of the newest are used.
 const OF_SESSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The fields of each request that name the client.
+/// The fields of each stateless request that name the revision and the client.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 impl ProtocolRevision {
-    /// Every one, the newest first.
+    /// All revisions, newest first.
     pub const ALL: [Self; 2] = [Self::Stateless, Self::Sessions];
 
-    /// The dated name.
+    /// The revision's name, which is a date.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sessions => "2025-11-25",
@@ -36,17 +36,18 @@ impl ProtocolRevision {
         }
     }
 
-    /// The revision with this name.
+    /// The revision with this name; `None` if it is not supported.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }
 
-    /// The name in a header.
+    /// The revision's name as a header.
     pub(crate) fn header_value(self) -> HeaderValue {
         HeaderValue::from_static(self.as_str())
     }
 
-    /// The name in a header of the revision chosen by a server with sessions, if supported.
+    /// The name of the revision that a server with sessions has chosen, as a header; `None` if it is not
+    /// supported.
     pub(crate) fn supported_header(name: &str) -> Option<HeaderValue> {
         let spoken = OF_SESSIONS.into_iter().find(|spoken| *spoken == name);
         spoken.map(HeaderValue::from_static)
@@ -67,7 +68,7 @@ impl ProtocolRevision {
     }
 }
 
-/// The name of this client.
+/// The name and version of this client.
 pub(crate) fn client_info() -> Value {
     json!({"name": "belljar", "version": env!("CARGO_PKG_VERSION")})
 }

@@ -1,31 +1,31 @@
-//! Calls of several rounds: instead of a result a server demands more input, and the call is repeated with
-//! the answers. A server may only use the announced capabilities; without a grant a form is declined.
+//! Calls of several rounds: instead of a result, a server demands input, and the call is repeated with the
+//! answers. A server may only demand what was announced; without a grant a form is declined.
 
 use serde_json::{Map, Value};
 
 use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_ASKED, MAX_STATE};
 
-/// The demands of a server before it answers.
+/// The input that a server demands before it answers.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RequiredInput {
-    /// The demands.
+    /// The single demands.
     pub(crate) requests: Vec<InputDemand>,
-    /// The opaque state to send back, byte for byte.
+    /// The server's state, which is sent back unchanged with the answers.
     state: Option<String>,
 }
 
 /// One demand for input.
 #[derive(Debug, PartialEq)]
 pub(crate) struct InputDemand {
-    /// The server's own key of the demand, for example `form-1`.
+    /// The server's own name for the demand, for example `form-1`.
     pub(crate) key: String,
     pub(crate) method: String,
     pub(crate) params: Value,
 }
 
 impl RequiredInput {
-    /// Parses a result; `None` = a final result.
+    /// Parses a result; `None` if it is final.
     pub(crate) fn from_result(result: &Value) -> Result<Option<Self>, ExchangeFault> {
         match result.get("resultType").map(Value::as_str) {
             None | Some(Some("complete")) => return Ok(None),
@@ -57,7 +57,7 @@ impl RequiredInput {
         Ok(Some(Self { requests, state }))
     }
 
-    /// The parameters of the next round: those of the call, with the answers and the state.
+    /// The parameters of the next round: those of the call, the answers, and the server's state.
     pub(crate) fn next_parameters(self, call: &Value, responses: Map<String, Value>) -> Value {
         let mut next = call.clone();
         if !responses.is_empty() {

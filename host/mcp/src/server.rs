@@ -1,4 +1,4 @@
-//! A server from the operator's settings, with its accepted tools.
+//! An MCP server in the operator's settings, with its accepted tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::listing::ListedTool;
 use crate::program::ServerProgram;
 use crate::revision::ProtocolRevision;
 
-/// A server whose tools may be granted.
+/// A server whose tools may be granted to agents.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) name: String,
@@ -22,37 +22,37 @@ pub struct Server {
     pub(crate) host: HostRule,
     pub(crate) secrets: BTreeSet<SecretName>,
     pub(crate) timeout: Option<Duration>,
-    /// The operator's setting of the protocol revision.
+    /// The revision that the operator's settings require; `None` = any.
     pub(crate) pinned: Option<ProtocolRevision>,
-    /// The protocol's revision when the tools were accepted.
+    /// The revision that the server used when its tools were accepted.
     pub(crate) revision: ProtocolRevision,
     pub(crate) login: LoginSetting,
     pub(crate) granted: ServerGrants,
     pub(crate) held: SharedTokens,
     tools: BTreeMap<ToolName, ListedTool>,
     withheld: Option<String>,
-    /// The program, if the server is a command.
+    /// The program, if the server is one.
     pub(crate) program: Option<ServerProgram>,
 }
 
-/// The operator's settings for requesting a server's tokens.
+/// The operator's settings for requesting tokens for a server.
 #[derive(Debug, Clone, Default)]
 pub struct LoginSetting {
     /// The only issuer whose tokens are used; `None` = the issuer that the server names.
     pub issuer: Option<String>,
-    /// The client id of this program at the issuer; `None` = registered on demand.
+    /// The client id of this program at the issuer; `None` = it is registered when needed.
     pub client_id: Option<String>,
-    /// The secret that proves the client id.
+    /// The name of the secret that belongs to the client id.
     pub client_secret: Option<SecretName>,
     /// The address of a document that serves as client id, for example `https://example.com/client.json`.
     pub client_metadata_url: Option<String>,
-    /// True if the client's secret is enough for a token, without a person.
+    /// True if the client's secret is sufficient for a token, without a person.
     pub is_service: bool,
-    /// The requested scopes, for example `calendar.read`; empty = the scopes that the server names.
+    /// The scopes to request, for example `calendar.read`; empty = those that the server names.
     pub scopes: Vec<String>,
 }
 
-/// The reason why there is no such server.
+/// The error of a server whose configured address is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{name}`: its `url` is no address of HTTP")]
 pub struct ServerError {
@@ -60,11 +60,10 @@ pub struct ServerError {
 }
 
 impl Server {
-    /// A server without accepted tools. Only `host` is ever reached, and a secret is joined only to requests
-    /// for its bound host.
+    /// A server without accepted tools. Only `host` is ever reached, and a secret is added only to requests
+    /// to the host that it is bound to.
     ///
     /// # Errors
-    ///
     /// When the address is invalid.
     pub fn new(
         name: &str,
@@ -95,7 +94,7 @@ impl Server {
         })
     }
 
-    /// Sets the only protocol revision; `None` = any that the server supports.
+    /// Requires this revision; `None` = any that the server supports.
     #[must_use]
     pub fn spoken_to(self, revision: Option<ProtocolRevision>) -> Self {
         Self { pinned: revision, ..self }
@@ -107,18 +106,18 @@ impl Server {
         Self { login, ..self }
     }
 
-    /// Sets the requests that the server may make.
+    /// Sets which requests the server may make during a call.
     #[must_use]
     pub fn with_grants(self, granted: ServerGrants) -> Self {
         Self { granted, ..self }
     }
 
-    /// The operator's grants for requests of the server during a call.
+    /// Which requests the server may make during a call.
     pub fn request_grants(&self) -> &ServerGrants {
         &self.granted
     }
 
-    /// Adds a person's token, and a store for renewed tokens.
+    /// Sets a person's token, and a store for renewed tokens.
     #[must_use]
     pub fn with_tokens(
         self,
@@ -128,17 +127,17 @@ impl Server {
         Self { held: SharedTokens::from_stored(tokens, keep), ..self }
     }
 
-    /// The token for requests, if any.
+    /// The present token for requests to the server, if there is one.
     pub fn current_tokens(&self) -> Option<Arc<ServerTokens>> {
         self.held.current_tokens()
     }
 
-    /// The address of the server.
+    /// The server's address for the gate.
     pub(crate) fn target(&self) -> Option<RequestTarget> {
         RequestTarget::parse(&self.url.to_string()).ok()
     }
 
-    /// Adds the accepted tools. If they were accepted at another address, all of them are withheld.
+    /// Adds accepted tools. If they were accepted at another address, none of them is offered.
     #[must_use]
     pub fn with_accepted(mut self, url: &str, accepted: AcceptedTools) -> Self {
         if accepted.url != url {
@@ -157,7 +156,7 @@ impl Server {
         self
     }
 
-    /// Makes the server a program, and adds the accepted tools. Requests then go to the program, not to the
+    /// Makes the server a program, and adds accepted tools. Requests then go to the program and not to the
     /// address.
     #[must_use]
     pub fn with_program(self, program: ServerProgram, accepted: Option<AcceptedTools>) -> Self {
@@ -175,22 +174,22 @@ impl Server {
         Self { program: Some(program), withheld: Some(withheld), ..self }
     }
 
-    /// The program, if the server is a command.
+    /// The program, if the server is one.
     pub fn program(&self) -> Option<&ServerProgram> {
         self.program.as_ref()
     }
 
-    /// The name in `belljar.toml`.
+    /// The server's name in `belljar.toml`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The accepted tools, by their names for agents.
+    /// The accepted tools, by their names in agents and grants.
     pub fn tools(&self) -> &BTreeMap<ToolName, ListedTool> {
         &self.tools
     }
 
-    /// The reason why no tool of the server is offered, if so.
+    /// The reason why none of the server's tools is offered; `None` if they are.
     pub fn withheld_reason(&self) -> Option<&str> {
         self.withheld.as_deref()
     }

@@ -1,4 +1,5 @@
-//! The messages in a stream of server-sent events, and the point from which an ended stream is resumed.
+//! Reads the messages in a stream of server-sent events, and the position from which a stream that ended can
+//! be resumed.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use http::HeaderValue;
 
 use crate::limits::{MAX_MESSAGE, MAX_RETRY, MAX_SESSION};
 
-/// The state between two pieces of a stream.
+/// The state of reading between two pieces of a stream.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     decoder: EventDecoder,
@@ -22,19 +23,19 @@ impl Default for EventReader {
 }
 
 impl EventReader {
-    /// The id of the last event that has one, and the wait before the stream is resumed.
+    /// The id of the last event that has one, and the wait before the stream is resumed after it.
     pub(crate) fn resumed_from(&self) -> Option<(HeaderValue, Duration)> {
         let wait = self.retry.unwrap_or(MAX_RETRY).min(MAX_RETRY);
         self.last.clone().map(|last| (last, wait))
     }
 
-    /// Begins a stream that replaces an ended one: half an event is dropped.
+    /// Begins a stream that continues an ended one; a partial event is dropped.
     pub(crate) fn begin_anew(&mut self) {
         self.decoder = EventDecoder::new(MAX_MESSAGE);
     }
 
-    /// Takes bytes off `piece`, and returns the data of the next event. Events without data are passed over,
-    /// and so are events with another name than `message`: servers send `event: ping` to keep a stream open.
+    /// Reads bytes from `piece`, and returns the data of the next event. Skips events without data, and
+    /// events with another name than `message`, for example `ping`, which servers send to keep a stream open.
     pub(crate) fn next_data(&mut self, piece: &mut &[u8]) -> Result<Option<Vec<u8>>, EventTooLong> {
         while let Some(event) = self.decoder.next_event(piece)? {
             if let Some(id) = event.id {

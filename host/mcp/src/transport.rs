@@ -1,5 +1,5 @@
-//! The way of the messages of one session: over HTTP, or through the streams of a program. Whatever stands
-//! above is the same for both.
+//! Carries the messages of one session: over HTTP, or through the standard streams of a program. Code that
+//! uses a transport need not distinguish the two.
 
 use belljar_sandbox::OutgoingGate;
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use crate::message::{RequestIds, format_notification};
 use crate::process::ServerProcess;
 use crate::revision::ProtocolRevision;
 
-/// A session with a server.
+/// The transport of a session with a server.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Http(SessionAddress),
-    /// Dropping the process ends the program and its descendants.
+    /// Through a program. Dropping it ends the program and its child processes.
     Program(Box<ServerProcess>),
 }
 
@@ -34,7 +34,7 @@ impl Transport {
         }
     }
 
-    /// Whether the server holds anything of the session.
+    /// Returns whether the server keeps any state of the session.
     fn has_session(&self) -> bool {
         match self {
             Self::Http(address) => address.session.is_some(),
@@ -42,7 +42,7 @@ impl Transport {
         }
     }
 
-    /// Sends the request with this id, and returns the answer.
+    /// Sends a request, and returns the answer with this id.
     pub(crate) async fn send_request(
         &mut self,
         gate: &OutgoingGate,
@@ -56,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// Sends a message without an answer.
+    /// Sends a message that has no answer.
     pub(crate) async fn send_message(
         &mut self,
         gate: &OutgoingGate,
@@ -79,19 +79,19 @@ impl Transport {
         }
     }
 
-    /// Ends a session that is of no use any more: a process at once or after a moment. A server over HTTP is
-    /// not told.
+    /// Ends a session that cannot be used any more. A program is ended, at once or after a moment; a server
+    /// over HTTP is not told.
     pub(crate) async fn stop_session(self, at_once: bool) {
         if let Self::Program(process) = self {
             process.end_process(at_once).await;
         }
     }
 
-    /// Notifies the server that the running call is cancelled, then ends the session: a late answer is
-    /// dropped, and no effect of the call comes after the end of a process.
+    /// Tells the server that the running call is cancelled, and ends the session, so a late answer is
+    /// dropped. After the end of a program, the call can have no further effect.
     pub(crate) async fn give_up(mut self, gate: &OutgoingGate) {
         if self.revision() == ProtocolRevision::Stateless {
-            // The closed stream is notice enough.
+            // A stateless server notices the closed stream.
             return;
         }
         let params =
@@ -99,13 +99,13 @@ impl Transport {
         let cancelled = format_notification("notifications/cancelled", &params);
         let told = timeout(FAREWELL, self.send_message(gate, &cancelled)).await;
         match self {
-            // No more time is lost to a server that does not take the notice.
+            // If the server does not accept the notice, no more time is spent on it.
             Self::Http(_) if told.is_err() => {}
             session => session.close_session(gate).await,
         }
     }
 
-    /// Ends a session, if the server holds anything of it.
+    /// Ends a session, if the server keeps any state of it.
     pub(crate) async fn close_session(self, gate: &OutgoingGate) {
         if self.has_session() {
             self.end_settled(gate).await;

@@ -1,6 +1,6 @@
-//! Finds the setting that would fix a program's error message.
+//! Finds the setting that would fix an error which a server's program reports.
 
-/// A key of `[mcp.NAME]` in `belljar.toml` that permits more to the server's program.
+/// A setting in `[mcp.NAME]` of `belljar.toml` that allows more to the server's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SettingsKey {
     Directories,
@@ -33,13 +33,13 @@ const WORDS: &[(&str, SettingsKey)] = &[
     ("memoryerror", SettingsKey::Memory),
 ];
 
-/// The settings keys that error messages suggest, each once. The messages are the program's, so this names
-/// keys and grants nothing.
+/// The settings that these error messages suggest, each once. The messages are the program's, so they only
+/// cause a hint, and grant nothing.
 pub(crate) fn suggest_keys(complaints: &str) -> Vec<SettingsKey> {
     let lower = complaints.to_ascii_lowercase();
     let mut keys: Vec<SettingsKey> = Vec::new();
     for line in lower.lines() {
-        // A refused socket has the error text of a refused file, for example `permission denied`.
+        // A refused socket has the same error text as a refused file, for example `permission denied`.
         let of_socket = ["socket(", "socket:"].iter().any(|word| line.contains(word));
         let wanted = WORDS.iter().filter(|(word, _)| line.contains(word)).map(|(_, key)| *key);
         keys.extend(wanted.map(|key| match key {
@@ -53,8 +53,8 @@ pub(crate) fn suggest_keys(complaints: &str) -> Vec<SettingsKey> {
 }
 
 impl SettingsKey {
-    /// The problem, and the key that fixes it. The caller appends the key's section, for example: under
-    /// `[mcp.git]` in `belljar.toml`.
+    /// A text for the operator that names the problem and the setting. The caller adds where the setting
+    /// belongs, for example under `[mcp.git]` in `belljar.toml`.
     pub(crate) fn describe_fix(self) -> &'static str {
         match self {
             Self::Directories => {

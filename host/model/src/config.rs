@@ -64,8 +64,8 @@ pub struct ModelConfig {
     /// The field of a request that contains the output limit, for `openai`. Absent: `max_completion_tokens`
     /// for OpenAI's own API, otherwise `max_tokens`.
     pub max_tokens_field: Option<MaxTokensField>,
-    /// True if a stream is requested with `stream_options`, so that it reports its usage, for `openai`.
-    /// Absent: true, until the server refuses that field by name.
+    /// True if a stream is requested with `stream_options`, so it reports its usage, for `openai`. Absent:
+    /// true, until the server refuses that field by name.
     pub stream_options: Option<bool>,
     /// Further fields in the body of every request, known only to this server, for example
     /// `chat_template_kwargs` or `tool_choice` (left out of requests without tools). Fields that the client
@@ -248,7 +248,7 @@ impl ModelConfig {
         let read = || {
             let mut text = String::new();
             let limit = u64::try_from(MAX_TRANSCRIPT_BYTES).unwrap_or(u64::MAX);
-            // One byte more than allowed, so that the size check sees an excess.
+            // One byte more than allowed, so the size check sees an excess.
             std::fs::File::open(&path)?.take(limit + 1).read_to_string(&mut text)?;
             Ok(text)
         };

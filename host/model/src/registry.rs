@@ -48,7 +48,7 @@ pub struct RoleAssignment<'a> {
     pub role: &'static str,
     /// The name of the configured model; `None` if the role has no model.
     pub model: Option<&'a str>,
-    /// True if the role has no model of its own, so that the main model is used.
+    /// True if the role has no model of its own, so the main model is used.
     pub by_main: bool,
 }
 
@@ -447,7 +447,7 @@ mod tests {
             ModelResolveError::Reserved { name: text() },
         ];
         for error in all {
-            // A new kind of error makes this match incomplete, so that it is considered here.
+            // A new kind of error makes this match incomplete, so it is considered here.
             match &error {
                 ModelResolveError::NoModels
                 | ModelResolveError::NoMain { .. }

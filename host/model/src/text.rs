@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 /// a terminal or a log.
 pub(crate) const MAX_QUOTED_CHARS: usize = 400;
 
-/// Cuts `text` to [`MAX_QUOTED_CHARS`], and escapes control, bidirectional and invisible characters, so that
-/// a peer cannot move the cursor or hide words.
+/// Cuts `text` to [`MAX_QUOTED_CHARS`], and escapes control, bidirectional and invisible characters, so a
+/// peer cannot move the cursor or hide words.
 pub(crate) fn quote_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(MAX_QUOTED_CHARS));
     for (count, c) in text.trim().chars().enumerate() {

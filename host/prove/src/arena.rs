@@ -1,5 +1,5 @@
-//! The surroundings of an attack in this process: directories, addresses, a secret and a neighbour of its
-//! own, in the sandbox that all attacks of the process share.
+//! The surroundings of an attack in this process: directories, addresses, a secret and a separate neighbour,
+//! in the sandbox that all attacks of the process share.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ impl Arena {
     }
 
     /// Sets the addresses that a name resolves to: each list is one answer in turn, and the last one is
-    /// repeated. Attacks share one list of names, so each uses a name of its own, for example `rebind.test`.
+    /// repeated. Attacks share one list of names, so each uses a separate name, for example `rebind.test`.
     pub fn set_name_answers(&self, name: &str, answers: impl IntoIterator<Item = Vec<IpAddr>>) {
         self.suite.name_table().set_answers(name, answers);
     }
@@ -169,7 +169,7 @@ impl Arena {
         lock_recovered(&self.neighbour).clone()
     }
 
-    /// Opens the neighbour's own jar: the stock tool `file_read` over a directory of its own.
+    /// Opens the neighbour's own jar: the stock tool `file_read` over a separate directory.
     pub(crate) async fn neighbours_jar(&self) -> Result<OpenJar, Escape> {
         let most = u64::MAX / 4;
         self.jar_builder(&[FILE_READ])

@@ -283,8 +283,8 @@ impl<'a> AttackJarBuilder<'a> {
     }
 }
 
-/// Compiles, describes and loads a component, and keeps it loaded, so that later measurements contain only
-/// the calls.
+/// Compiles, describes and loads a component, and keeps it loaded, so later measurements contain only the
+/// calls.
 async fn describe_guest(
     arena: &Arena,
     wasm: &Wasm,

@@ -1,4 +1,4 @@
-//! A resolver that knows only the names that attacks have set, so that no query leaves the machine.
+//! A resolver that knows only the names that attacks have set, so no query leaves the machine.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

@@ -11,7 +11,7 @@ pub trait ProvePart: Send + Sync {
     /// begins with its kind.
     fn attack_ids(&self) -> Vec<&'static str>;
 
-    /// Prepares what nearly every attack needs, so that the first attack's time does not contain it.
+    /// Prepares what nearly every attack needs, so the first attack's time does not contain it.
     ///
     /// # Errors
     /// When this machine lacks something; the text names it.

@@ -1,4 +1,4 @@
-//! A scripted server: plain TCP, so that no library corrects the attacker's replies.
+//! A scripted server: plain TCP, so no library corrects the attacker's replies.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -123,7 +123,7 @@ async fn answer_connection(
     let _ = stream.shutdown().await;
 }
 
-/// Performs one act; an error means that the client has closed the connection.
+/// Performs one act; an error means: the client has closed the connection.
 async fn perform_act(stream: &mut TcpStream, act: PeerAct) -> std::io::Result<()> {
     match act {
         PeerAct::Send(bytes) => stream.write_all(&bytes).await,

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::lock_recovered;
 
-/// The secret of one attack. Its value is random, so that a place where it is found is due to this attack.
+/// The secret of one attack. Its value is random, so a place where it is found is due to this attack.
 #[derive(Debug)]
 pub(crate) struct SecretCanary {
     value: String,

@@ -22,7 +22,7 @@ const JARS: usize = 8;
 /// The calls after which a jar is closed and replaced, as subagents come and go.
 const CALLS_PER_JAR: u64 = 100;
 
-/// The calls made before memory is measured, so that pool slots, thread stacks and caches are in use.
+/// The calls made before memory is measured, so pool slots, thread stacks and caches are in use.
 const WARM_UP: u64 = 2_000;
 
 /// The result of a soak.

@@ -81,7 +81,7 @@ impl Suite {
         })))
     }
 
-    /// Compiles what nearly every attack needs, so that the first attack's time does not contain it.
+    /// Compiles what nearly every attack needs, so the first attack's time does not contain it.
     ///
     /// # Errors
     /// When a guest does not load.

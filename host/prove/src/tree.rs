@@ -76,7 +76,7 @@ pub(crate) fn digest_directory(folder: &Path) -> Result<[u8; 32]> {
     Ok(digest.finalize().into())
 }
 
-/// Adds one part with its length, so that different lists of parts never have the same bytes.
+/// Adds one part with its length, so different lists of parts never have the same bytes.
 fn add_part(digest: &mut Sha256, part: &[u8]) {
     digest.update((part.len() as u64).to_le_bytes());
     digest.update(part);

@@ -9,7 +9,7 @@
 //! granted still works.
 //!
 //! A fourth proof shows that the wall was the reason, and not a wrong argument: the same call with the same
-//! arguments succeeds in a child without a wall, on a stage of its own. Where that needs a right that not
+//! arguments succeeds in a child without a wall, on a separate stage. Where that needs a right that not
 //! everybody has, or would harm the machine, the attack's row states it.
 
 #[cfg(target_os = "linux")]

@@ -122,8 +122,8 @@ pub const DEFAULT_KEY_CHECK: Duration = Duration::from_secs(1);
 /// are accepted for this time and the time of the next read.
 pub const DEFAULT_ISSUER_CHECK: Duration = Duration::from_secs(1);
 
-/// The default time after which a stream is closed: a day, so that a token without an expiry must be
-/// sent again once a day.
+/// The default time after which a stream is closed: a day, so a token without an expiry must be sent again
+/// once a day.
 pub const DEFAULT_STREAM_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The default interval between two searches for deleted tenants.
@@ -149,8 +149,8 @@ struct AppInner {
     admission: Arc<Admission>,
     clock: Arc<dyn Clock>,
     rates: RateLimiter,
-    /// Limits each address's requests for files of the page. Separate from `rates`, so that addresses
-    /// of strangers cannot displace a key from that limiter's memory.
+    /// Limits each address's requests for files of the page. Separate from `rates`, so addresses of strangers
+    /// cannot displace a key from that limiter's memory.
     page_rates: RateLimiter,
     /// Limits the audit log's lines about refusals, for each key. Refusals beyond the limit are only
     /// counted, in `counts`.
@@ -168,7 +168,7 @@ struct AppInner {
     checked: LastCheck,
     /// Cancelled when the server accepts no more turns.
     stopping: CancellationToken,
-    /// Cancelled when no turn runs any more, so that open streams end.
+    /// Cancelled when no turn runs any more, so open streams end.
     stopped: CancellationToken,
     /// The tasks of connections and WebSockets, awaited at the stop.
     tasks: TaskTracker,
@@ -250,8 +250,8 @@ impl App {
         Ok(self.0.services.check_tenants(&tenants).await)
     }
 
-    /// Opens the operator's own tenant, so that faults of its settings are known before the first call.
-    /// Faults are logged.
+    /// Opens the operator's own tenant, so faults of its settings are known before the first call. Faults are
+    /// logged.
     pub async fn open_own(&self) {
         // The error is ignored here, because every later caller of this tenant gets the same error.
         let _ = self.0.services.open_service(TENANT, TENANT).await;
@@ -420,7 +420,7 @@ impl App {
         &self.0.sockets
     }
 
-    /// A token that is cancelled when no turn runs any more, so that streams and open answers end.
+    /// A token that is cancelled when no turn runs any more, so streams and open answers end.
     pub(crate) fn stopped_token(&self) -> &CancellationToken {
         &self.0.stopped
     }

@@ -543,7 +543,7 @@ impl Route {
         self.verb != HttpVerb::Get && !itself
     }
 
-    /// Returns whether the answer may take as long as a turn, so that no time limit applies.
+    /// Returns whether the answer may take as long as a turn, so no time limit applies.
     pub fn is_long(&self) -> bool {
         matches!(
             self.op,

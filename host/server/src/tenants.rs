@@ -21,7 +21,7 @@ use crate::http::problem::Problem;
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The time for which a tenant that failed to open is not tried again, because each attempt costs the same.
-/// Short, so that a repaired tenant is soon served.
+/// Short, so a repaired tenant is soon served.
 const OPENED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Opens tenants: reads their settings and builds their hosts.

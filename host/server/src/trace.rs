@@ -42,7 +42,7 @@ pub(crate) fn request_span(route: &Route, caller: &Caller, headers: &HeaderMap) 
     if !span.is_disabled()
         && let Some(parent) = remote_parent(headers)
     {
-        // An error means that no receiver of spans is set up.
+        // An error means: no receiver of spans is set up.
         let _ = span.set_parent(parent);
     }
     span

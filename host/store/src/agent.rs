@@ -21,7 +21,7 @@ pub struct StoredAgent {
     /// When the agent was created, in milliseconds since 1970.
     pub created: i64,
     /// When the agent was last changed, in milliseconds since 1970. Different for each version of an agent,
-    /// so that it names the version.
+    /// so it names the version.
     pub updated: i64,
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn add_entry(tenant: &str, entry: AuditEntry) -> Result<SqlStatement,
     )
 }
 
-/// The most lines deleted in one transaction: few, so that other writers do not wait long.
+/// The most lines deleted in one transaction: few, so other writers do not wait long.
 const MAX_PRUNED: i64 = 5_000;
 
 impl Registry {
@@ -99,7 +99,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<AuditEntry>, StoreError> {
-        // Sizes are read first, so that a line that does not fit is not read at all.
+        // Sizes are read first, so a line that does not fit is not read at all.
         let select = "WITH sized AS (SELECT a.id, octet_length(a.detail) AS bytes FROM audit a \
             WHERE a.tenant = $1 \
             AND a.at >= COALESCE((SELECT t.created FROM tenants t WHERE t.name = $1), 0) \

@@ -22,7 +22,7 @@ pub const MAX_EVENTS: u32 = 10_000;
 /// The bytes after which a page gets no more blocks, because many watchers may each hold a page in memory.
 const MAX_PAGE_BYTES: usize = 256 << 10;
 
-/// The number of blocks read at once: few, so that little is read and not used.
+/// The number of blocks read at once: few, so little is read and not used.
 const BLOCKS: i64 = 4;
 
 /// The separator of events within a block. It cannot occur in an event, because stored JSON has no line

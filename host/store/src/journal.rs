@@ -59,7 +59,7 @@ pub(crate) fn add_entry(
 
 /// The statement that deletes the journal of an ended turn. A conversation's messages contain the answers and
 /// results too; those of a run's subagents are only in the journal, so these entries stay. The ending of a
-/// subagent is stored in a row of its own.
+/// subagent is stored in a separate row.
 pub(crate) fn delete_journal(
     tenant: &str,
     session: &str,

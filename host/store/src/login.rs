@@ -84,8 +84,8 @@ impl Registry {
             login.expires.into(),
         ];
         let key = login.key.as_deref().unwrap_or_default();
-        // One less than `most`, because the new login is inserted last, so that the count of changed rows
-        // shows whether it was inserted.
+        // One less than `most`, because the new login is inserted last, so the count of changed rows shows
+        // whether it was inserted.
         let room = i64::from(most.saturating_sub(1));
         let all = || -> Result<_, StoreError> {
             Ok(vec![

@@ -195,7 +195,7 @@ impl Store {
     /// writes fail with [`StoreError::Closed`].
     pub async fn close(&self) {
         self.pool.close().await;
-        // Last, so that the writer moves the log into the file.
+        // Last, so the writer moves the log into the file.
         self.writer.close().await;
     }
 

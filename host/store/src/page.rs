@@ -78,7 +78,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<StoredMessage>, StoreError> {
-        // Sizes are read first, so that a row that does not fit is not read at all.
+        // Sizes are read first, so a row that does not fit is not read at all.
         let select = "WITH sized AS (SELECT m.id, m.sort_order, \
             octet_length(m.content) + octet_length(m.metadata) AS bytes \
             FROM messages m JOIN sessions s ON s.id = m.session_id \

@@ -1,6 +1,6 @@
 //! The versions of the database schema, and the migrations between them.
 //!
-//! A released migration is never changed; a later one alters or adds. Each runs in a transaction of its own,
+//! A released migration is never changed; a later one alters or adds. Each runs in a separate transaction,
 //! together with the record that it ran.
 
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 /// escapes.
 pub const MAX_JSON_BYTES: usize = 64 << 20;
 
-/// A statement to execute. Its text is constant, so that the database keeps it prepared.
+/// A statement to execute. Its text is constant, so the database keeps it prepared.
 ///
 /// In a statement about a session, `$1` is the tenant and `$2` the session; in a statement about a message,
 /// `$3` is the message. Each such statement itself checks that the session belongs to the tenant.

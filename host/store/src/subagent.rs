@@ -177,7 +177,7 @@ impl Store {
         limit: u32,
         most_bytes: i64,
     ) -> Result<ListPage<SubagentRecord>, StoreError> {
-        // Sizes are read first, so that a row that does not fit is not read at all.
+        // Sizes are read first, so a row that does not fit is not read at all.
         let select = columns!(
             "WITH sized AS (SELECT c.id, c.parent_message_id, c.sort_order, \
             octet_length(c.goal) + octet_length(COALESCE(c.context, '')) + \

@@ -117,7 +117,7 @@ pub(crate) fn add_usage(tenant: &str, part: UsagePart) -> Result<SqlStatement, S
     )
 }
 
-/// Returns whether a text has the form of a day, so that days can be sorted as text.
+/// Returns whether a text has the form of a day, so days can be sorted as text.
 fn is_day(text: &str) -> bool {
     text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {

@@ -94,7 +94,7 @@ pub enum StoreWrite {
         /// The events.
         block: EventBlock,
     },
-    /// Stores receipts of tool calls, each in a row of its own.
+    /// Stores receipts of tool calls, each in a separate row.
     Receipts {
         /// The session's id.
         session: String,

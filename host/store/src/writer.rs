@@ -2,8 +2,8 @@
 //!
 //! A caller enqueues a group of statements and gets a [`CommitHandle`] to wait on. The writer commits all
 //! waiting groups as one transaction: groups that arrive during a commit share the cost of the next one. If
-//! any statement fails, the transaction is rolled back and each group gets a transaction of its own, so that
-//! an invalid group harms no other.
+//! any statement fails, the transaction is rolled back and each group gets a separate transaction, so an
+//! invalid group harms no other.
 //!
 //! The task ends when the last handle is dropped or the store is closed, after committing earlier writes.
 
@@ -63,8 +63,8 @@ enum TaskMessage {
     Close(oneshot::Sender<()>),
 }
 
-/// The tenant to which a group's rows belong, by name and id, so that a later tenant of the same name gets
-/// none of them.
+/// The tenant to which a group's rows belong, by name and id, so a later tenant of the same name gets none of
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GroupOwner {
     pub(crate) name: Arc<str>,
@@ -167,7 +167,7 @@ impl WriterHandle {
     pub(crate) async fn close(&self) {
         let (closed, waiting) = oneshot::channel();
         if self.queue.send(TaskMessage::Close(closed)).await.is_ok() {
-            // An error means that the store was closed by another call.
+            // An error means: the store was closed by another call.
             let _ = waiting.await;
         }
     }
@@ -241,10 +241,10 @@ impl StatementGroup {
     }
 
     fn send_result(self, result: Result<u64, StoreError>) {
-        // Subtracted before the caller learns the result, so that a caller who has waited for all writes
-        // finds no load.
+        // Subtracted before the caller learns the result, so a caller who has waited for all writes finds no
+        // load.
         drop(self.share);
-        // An error means that the caller does not wait for the result.
+        // An error means: the caller does not wait for the result.
         let _ = self.done.send(result);
     }
 }
@@ -267,7 +267,7 @@ impl WriterTask {
             let _ = db.close().await;
         }
         if let Some(closed) = closing {
-            // An error means that the caller who closed the store does not wait any more.
+            // An error means: the caller who closed the store does not wait any more.
             let _ = closed.send(());
         }
     }
@@ -367,7 +367,7 @@ async fn commit_transaction(
     path: &Path,
 ) -> Result<Vec<Option<u64>>, StatementFailure> {
     let failed = |error| StatementFailure::from_database(WHAT, path, &error);
-    // Takes the write lock at the beginning, so that the transaction cannot fail halfway for lack of it.
+    // Takes the write lock at the beginning, so the transaction cannot fail halfway for lack of it.
     let mut write = db.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     let mut counts = Vec::with_capacity(groups.len());
     // The tenant that was checked last, because most groups of a transaction have the same tenant.

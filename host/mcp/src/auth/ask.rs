@@ -1,5 +1,5 @@
-//! Requests for documents and tokens: through the gate, to one host each, without a redirect, and of a
-//! bounded size.
+//! Requests for documents and tokens: through the network gate, to one host each, without following
+//! redirects, and with a bounded size.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,16 @@ use crate::server::Server;
 
 const JSON: &str = "application/json";
 
-/// The means to ask for one server.
+/// What is needed to send such requests on behalf of one server's call.
 #[derive(Clone, Copy)]
 pub(crate) struct AuthRequester<'a> {
     pub(crate) server: &'a Server,
-    /// The gate of the call, whose receipt also lists these requests.
+    /// The network gate of the call, whose receipt lists these requests too.
     pub(crate) gate: &'a OutgoingGate,
     pub(crate) spec: &'a CallSpec<'a>,
 }
 
-/// The body of a request, with the client's authentication.
+/// The body of a POST request, with the client's authentication.
 pub(super) struct PostedForm {
     pub(super) kind: &'static str,
     pub(super) body: String,
@@ -36,7 +36,7 @@ pub(super) struct PostedForm {
 }
 
 impl AuthRequester<'_> {
-    /// Fetches a document; `None` = missing.
+    /// Fetches a JSON document; `None` if it does not exist.
     pub(super) async fn fetch_document(&self, url: &str) -> Result<Option<Value>, AuthError> {
         let mut got = self.send_request(url, Method::GET, None).await?;
         if got.status != StatusCode::OK {
@@ -45,7 +45,7 @@ impl AuthRequester<'_> {
         self.read_json(url, &mut got).await.map(Some)
     }
 
-    /// Posts a form or JSON and returns the status and the JSON answer.
+    /// Posts a form or JSON; returns the status and the JSON answer.
     pub(super) async fn post_form(
         &self,
         url: &str,
@@ -55,11 +55,12 @@ impl AuthRequester<'_> {
         let value = self.read_json(url, &mut got).await;
         match got.status.is_success() {
             true => Ok((got.status, value?)),
-            // A refusal without a reason is reported as such.
+            // A refusal may have no JSON body.
             false => Ok((got.status, value.unwrap_or_default())),
         }
     }
 
+    /// Sends one request through a separate gate that allows only the host of `url`; a redirect is an error.
     async fn send_request(
         &self,
         url: &str,

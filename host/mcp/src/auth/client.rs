@@ -1,5 +1,5 @@
-//! The client id of this program at an issuer: the operator's setting, a document's address, or a registered
-//! id. An id is valid at its issuer only.
+//! The client id of this program at an issuer of tokens: from the operator's settings, the address of a
+//! document, or registered with the issuer. An id is valid only at its issuer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +14,10 @@ use super::ask::{AuthRequester, PostedForm};
 use super::documents::{IssuerDocument, read_text};
 use super::reach::parse_target;
 
-/// The way in which a client authenticates.
+/// How a client authenticates to the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ProofMethod {
-    /// Without a proof: a token is bound to the person's consent.
+    /// Not at all: the token depends on the person's consent alone.
     #[serde(rename = "none")]
     None,
     #[serde(rename = "client_secret_basic")]
@@ -26,18 +26,18 @@ pub(super) enum ProofMethod {
     Post,
 }
 
-/// A name at an issuer.
+/// This program's client id at an issuer, with how it authenticates.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IssuerClient {
     pub(super) id: String,
-    /// The secret of a registered client; the operator's own secret stays in the operator's store.
+    /// The secret of a registered client. A secret from the operator's settings stays in the secret store.
     pub(super) secret: Option<String>,
     pub(super) method: ProofMethod,
 }
 
 impl IssuerClient {
-    /// Adds the client's secret in the place that the issuer wants.
+    /// Adds the client's secret to a request, in the place that the issuer requires.
     pub(super) fn add_proof(
         &self,
         secret: Option<&str>,
@@ -61,7 +61,7 @@ impl IssuerClient {
     }
 }
 
-/// The secret of a client: the operator's, if bound to this endpoint, or the registered one.
+/// The secret of a client: the operator's, if it is bound to this endpoint, or that of a registered client.
 pub(super) fn secret_of(
     asking: &AuthRequester<'_>,
     client: &IssuerClient,
@@ -71,7 +71,7 @@ pub(super) fn secret_of(
         (Some(_), _) | (None, None) => return Ok(client.secret.clone()),
         (None, Some(name)) => name,
     };
-    // INV-335: a secret is sent to its bound host alone, whatever host a document names.
+    // INV-335: a secret is sent only to the host that it is bound to, whatever host a document names.
     let value = asking.spec.secrets.value_for(name, &parse_target(endpoint)?);
     let value = value.ok_or_else(|| {
         AuthError(format!("the secret `{name}` is not there, or not bound to `{endpoint}`"))
@@ -79,7 +79,7 @@ pub(super) fn secret_of(
     Ok(Some(value.expose_secret().to_owned()))
 }
 
-/// The name under which a token is asked for.
+/// Returns the client for requests of tokens: from the settings, or registered now.
 pub(super) async fn obtain_client(
     asking: &AuthRequester<'_>,
     issuer: &IssuerDocument,
@@ -102,6 +102,7 @@ pub(super) async fn obtain_client(
     register_client(asking, issuer, endpoint, redirect).await
 }
 
+/// Registers this program with the issuer, and returns the client id that it assigns.
 async fn register_client(
     asking: &AuthRequester<'_>,
     issuer: &IssuerDocument,
@@ -137,13 +138,13 @@ async fn register_client(
     Ok(IssuerClient { id, secret: secret.filter(|_| method != ProofMethod::None), method })
 }
 
-/// A method that both the issuer and this client support.
+/// Chooses a method of authentication that both the issuer and this client support.
 fn choose_method(
     issuer: &IssuerDocument,
     has_secret: bool,
     said: Option<&str>,
 ) -> Result<ProofMethod, AuthError> {
-    // The default for an issuer that lists no methods.
+    // The method of an issuer that lists none.
     let usual = vec!["client_secret_basic".to_owned()];
     let taken = match (said, &issuer.methods) {
         (Some(said), _) => vec![said.to_owned()],

@@ -1,5 +1,6 @@
-//! The documents in which a server names its issuer of tokens, and the issuer its endpoints. INV-333:
-//! a document counts only if written about this server, by the issuer itself.
+//! The documents in which an MCP server names its issuer of tokens, and in which the issuer names its
+//! endpoints. INV-333: a document is accepted only if it is about this very server, or names the issuer that
+//! it came from.
 
 use belljar_policy::{RequestTarget, ShownText};
 use serde_json::Value;
@@ -16,17 +17,17 @@ const OF_RESOURCES: &str = "/.well-known/oauth-protected-resource";
 const OF_ISSUERS: &str = "/.well-known/oauth-authorization-server";
 const OF_OPENID: &str = "/.well-known/openid-configuration";
 
-/// A server's document about its tokens.
+/// A server's document about its tokens (protected resource metadata).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResourceDocument {
-    /// The name of the server, as it is sent with every request for a token.
+    /// The name of the server, which every request for a token repeats.
     pub(super) resource: String,
     pub(super) issuer: String,
-    /// The existing scopes.
+    /// The scopes that the server knows.
     pub(super) scopes: Vec<String>,
 }
 
-/// An issuer's document about itself.
+/// An issuer's document about itself (authorization server metadata).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct IssuerDocument {
     pub(super) issuer: String,
@@ -35,21 +36,21 @@ pub(super) struct IssuerDocument {
     pub(super) token: String,
     /// The address at which clients register.
     pub(super) registration: Option<String>,
-    /// The ways in which clients authenticate; `None` = the document has no such list.
+    /// The methods of authentication for clients; `None` if the document does not list them.
     pub(super) methods: Option<Vec<String>>,
     pub(super) scopes: Vec<String>,
-    /// True if a client's id may be the address of a document about the client.
+    /// True if the issuer accepts the address of a document as client id.
     pub(super) documents: bool,
-    /// True if the issuer names itself in every authorization response.
+    /// True if the issuer names itself in every answer to an authorization request.
     pub(super) names_itself: bool,
-    /// True if PKCE with `S256` is supported.
+    /// True if the issuer supports PKCE with `S256`.
     pub(super) proofs: bool,
 }
 
 impl IssuerDocument {
-    /// The address at which a person consents to the login. INV-332: on the issuer's own host, unless the
-    /// issuer names itself in its answers, or the operator named the issuer. Otherwise a stranger's issuer
-    /// could send people to an honest issuer, and receive the code.
+    /// The address at which a person consents to the login. INV-332: it must be on the issuer's own host,
+    /// unless the issuer names itself in its answers, or the operator named the issuer. Otherwise a
+    /// stranger's issuer could send people to an honest issuer, and receive the code.
     pub(super) fn consent_address(&self, server: &Server) -> Result<&str, AuthError> {
         let Some(place) = &self.authorization else {
             return Err(AuthError::new("its issuer has nowhere for a person to say yes"));
@@ -68,7 +69,7 @@ impl IssuerDocument {
     }
 }
 
-/// Fetches the server's document, from the address in the challenge or from the usual ones.
+/// Fetches the server's document, from the address in its challenge or from the usual ones.
 pub(super) async fn fetch_resource(
     asking: &AuthRequester<'_>,
     challenge: &TokenChallenge,
@@ -91,7 +92,7 @@ pub(super) async fn fetch_resource(
     Err(AuthError::new("it does not say who gives out tokens for it"))
 }
 
-/// Fetches and checks the issuer's document about itself.
+/// Fetches the issuer's document, and checks its endpoints.
 pub(super) async fn fetch_issuer(
     asking: &AuthRequester<'_>,
     issuer: &str,
@@ -99,7 +100,8 @@ pub(super) async fn fetch_issuer(
     parse_issuer(asking.server, issuer, &issuers_own(asking, issuer).await?)
 }
 
-/// Fetches the issuer's document about itself, from any of the usual addresses.
+/// Fetches the issuer's document from the first of the usual addresses that has it, and checks the issuer's
+/// name.
 pub(super) async fn issuers_own(
     asking: &AuthRequester<'_>,
     issuer: &str,
@@ -121,7 +123,7 @@ pub(super) async fn issuers_own(
     Err(AuthError(format!("`{shown}` does not say where it gives out tokens")))
 }
 
-/// Refuses an issuer's document with another issuer's name.
+/// Refuses a document that names another issuer.
 fn check_issuer_name(issuer: &str, document: &Value) -> Result<(), AuthError> {
     let named = read_text(document, "issuer").unwrap_or_default();
     if named == issuer {
@@ -131,13 +133,14 @@ fn check_issuer_name(issuer: &str, document: &Value) -> Result<(), AuthError> {
     Err(AuthError(format!("`{}` says that it is `{}`", shown.0, shown.1)))
 }
 
-/// The usual addresses of a document: below the server's path, then at the root of its host.
+/// The usual addresses of a document: below the path of the server, and at the root of its host.
 fn well_known_urls(own: &RequestTarget, path: &str, name: &str) -> Vec<String> {
     let path = path.trim_end_matches('/');
     let root = format!("{own}{name}");
     if path.is_empty() { vec![root] } else { vec![format!("{root}{path}"), root] }
 }
 
+/// Checks that the document is about this server, and chooses the issuer: the operator's, or the first one.
 fn parse_resource(server: &Server, document: &Value) -> Result<ResourceDocument, AuthError> {
     let resource = read_text(document, "resource");
     let resource = resource.ok_or_else(|| AuthError::new("it does not say what it is"))?;
@@ -158,8 +161,8 @@ fn parse_resource(server: &Server, document: &Value) -> Result<ResourceDocument,
     Ok(ResourceDocument { resource, issuer, scopes: filter_scopes(scopes) })
 }
 
-/// Returns whether a resource name covers a server: it is the server's address, or that of a path above on the
-/// same host. A query in the name must be the server's.
+/// Returns whether the name of a resource covers a server: it is the server's address, or that of a path
+/// above it on the same host. A query in the name must be the server's.
 fn covers_server(server: &Server, resource: &str) -> bool {
     let (Ok(target), Some(own)) = (parse_target(resource), server.target()) else { return false };
     let Ok(url) = Url::parse(resource) else { return false };

@@ -1,6 +1,7 @@
-//! The keys with which an issuer signs, for checks of its tokens. INV-370: fetched from the operator's
-//! address, through the gate and without a redirect, in documents of a bounded size. A host that only the
-//! issuer names is reached over TLS at public addresses, and on this machine only at the issuer's own port.
+//! The keys with which an issuer signs tokens, for checking tokens sent to this program's own server.
+//! INV-370: they are fetched from the operator's address, through the gate and without redirects, in
+//! documents of a bounded size. A host that only the issuer names is reached over TLS at public addresses,
+//! and on this machine only at the issuer's own port.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +17,10 @@ use super::reach::{host_scope, is_here, parse_target, refused_error};
 use crate::call::CallSpec;
 use crate::server::Server;
 
-/// The present key set of an issuer: foreign text.
+/// Fetches the key set of an issuer. The result is a stranger's text.
 ///
 /// # Errors
-///
-/// When the issuer cannot be reached, names itself otherwise, or names no keys.
+/// When the issuer cannot be reached, names another issuer, or names no keys.
 pub async fn signing_keys(sandbox: &Sandbox, issuer: &str) -> Result<Value, AuthError> {
     let host = parse_target(issuer)?.to_string().parse();
     let host = host.map_err(|_| refused_error(issuer, "is no host"))?;

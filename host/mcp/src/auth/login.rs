@@ -1,6 +1,7 @@
-//! A login of a person: the page for consent, and the exchange of the code. INV-332: the consent must answer
-//! this very request (state), be from this very issuer, and be useless to others (PKCE). An issuer that does
-//! not name itself in its answers asks for consent on its own host, or was named by the operator.
+//! A person's login to a server: the page for consent, and the exchange of the code for a token. INV-332: the
+//! consent must answer this very request (`state`), come from this very issuer, and be useless to others
+//! (PKCE). An issuer that does not name itself in its answers must ask for consent on its own host, or be
+//! named by the operator.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,22 +23,22 @@ use crate::connection::Connection;
 use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_SHOWN, MAX_WORD};
 
-/// The right to a token that can be renewed.
+/// The scope that allows a token to be renewed.
 pub(super) const OFFLINE: &str = "offline_access";
 
-/// The means of a login.
+/// What a login needs.
 pub struct LoginAsk<'a> {
-    /// The address on this machine to which the person's browser brings the answer.
+    /// The address on this machine to which the person's browser is sent with the answer.
     pub redirect: String,
-    /// Scopes requested in addition to the server's.
+    /// Scopes to request in addition to the server's.
     pub scopes: Vec<String>,
-    /// The present token, whose scopes are requested again.
+    /// The present token; its scopes are requested again.
     pub before: Option<&'a ServerTokens>,
-    /// Unpredictable bytes, used for nothing else.
+    /// Random bytes for `state` and PKCE, used for nothing else.
     pub random: [u8; 64],
 }
 
-/// A login that needs a person's consent.
+/// A login that waits for a person's consent.
 pub struct PendingLogin {
     address: String,
     state: String,
@@ -50,10 +51,9 @@ pub struct PendingLogin {
 }
 
 impl Connection {
-    /// Begins a login: asks the server for its issuer, and the issuer for the page of consent.
+    /// Begins a login: finds the server's issuer, and builds the address of the page for consent.
     ///
     /// # Errors
-    ///
     /// When a server or issuer cannot be reached, or its document is refused.
     pub async fn log_in(
         &self,
@@ -91,10 +91,9 @@ impl Connection {
         Ok(login)
     }
 
-    /// Exchanges a person's answer, the query of their browser's return, for a token.
+    /// Exchanges a person's answer for a token. The answer is the query with which the browser returns.
     ///
     /// # Errors
-    ///
     /// When the answer is no consent to this login, or the issuer refuses.
     pub async fn logged_in(
         &self,
@@ -131,14 +130,14 @@ impl Connection {
         self.open_gate(spec, &budget, None)
     }
 
-    /// The demand of a server that is asked without a token.
+    /// The challenge with which the server answers a request without a token.
     async fn fetch_challenge(&self, gate: &OutgoingGate) -> Result<TokenChallenge, AuthError> {
         let listed = async {
             let mut server = self.server_opening().negotiate_revision(gate).await?;
             self.server_opening().list_tools(gate, &mut server).await
         };
         match listed.await {
-            // The server may want a token for calls alone.
+            // The server may require a token only for calls.
             Ok(_) => Ok(TokenChallenge::default()),
             Err(ExchangeFault::Unauthorized(challenge)) => Ok(challenge),
             Err(fault) => Err(AuthError(fault.to_string())),
@@ -147,12 +146,12 @@ impl Connection {
 }
 
 impl PendingLogin {
-    /// The address at which a person consents.
+    /// The address of the page for consent, to open in a browser.
     pub fn login_address(&self) -> &str {
         &self.address
     }
 
-    /// The issuer of the token.
+    /// The issuer that will issue the token.
     pub fn issuer(&self) -> &str {
         &self.issuer.issuer
     }
@@ -162,12 +161,13 @@ impl PendingLogin {
         &self.scopes
     }
 
-    /// Returns whether an answer belongs to this login, by its `state`. Requests of other callers to the
-    /// local address are ignored.
+    /// Returns whether an answer belongs to this login, by its `state`. Requests of others to the local
+    /// address are ignored.
     pub fn is_asked_by(&self, query: &str) -> bool {
         single_field(query, "state").is_some_and(|state| state == self.state)
     }
 
+    /// The address of the page for consent, with all parameters of this request.
     fn build_address(&self) -> Result<String, AuthError> {
         let shown = ShownText::clip_line(&self.address, MAX_SHOWN);
         let url = Url::parse(&self.address);
@@ -189,14 +189,14 @@ impl PendingLogin {
         Ok(url.to_string())
     }
 
-    /// The code in an answer.
+    /// Checks an answer, and returns the code in it.
     fn parse_code(&self, query: &str) -> Result<String, AuthError> {
         if !self.is_asked_by(query) {
             return Err(AuthError::new("the answer is not to this login"));
         }
         let says = parse(query.as_bytes()).find(|(name, _)| name == "iss");
         match (says, single_field(query, "iss")) {
-            // Compared byte by byte: an equivalent spelling counts as another issuer.
+            // Compared byte by byte, so another spelling counts as another issuer.
             (Some(_), Some(iss)) if iss == self.issuer.issuer => {}
             (None, _) if !self.issuer.names_itself => {}
             (None, _) => return Err(AuthError::new("the answer does not say whose it is")),
@@ -215,15 +215,15 @@ impl PendingLogin {
     }
 }
 
-/// The value of a field that occurs exactly once.
+/// The value of a field that occurs exactly once in a query.
 fn single_field(query: &str, name: &str) -> Option<String> {
     let mut values = parse(query.as_bytes()).filter(|(key, _)| key == name);
     let value = values.next()?.1.into_owned();
     values.next().is_none().then_some(value)
 }
 
-/// The requested scopes: the operator's, or the demanded ones, or all of the server's; with the scopes of the
-/// old token, and the person's wishes.
+/// The scopes to request: the operator's, or those that the server demands, or all that it knows; and those
+/// of the old token and the person's wishes.
 pub(super) fn choose_scopes(
     own: &[String],
     challenge: &TokenChallenge,

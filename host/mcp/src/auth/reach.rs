@@ -1,6 +1,6 @@
-//! The hosts that are reached for a token. INV-334: addresses in documents are strangers' words, so a named
-//! host is reached over TLS and at a public address only. This machine is reached if the server itself is on
-//! it, and the operator's hosts wherever they are.
+//! Decides which hosts are reached for a token. INV-334: addresses in documents are strangers' texts, so a
+//! host named there is reached only over TLS and at a public address. This machine is reached if the server
+//! itself is on it, and the operator's hosts wherever they are.
 
 use std::net::IpAddr;
 
@@ -12,13 +12,12 @@ use super::AuthError;
 use crate::limits::MAX_SHOWN;
 use crate::server::Server;
 
-/// Every host, at public addresses: a list of the operator's has to let a request through too.
+/// The rule for every host over TLS. The sandbox's own lists must allow the address too.
 const ANYWHERE: &str = "https://*:*";
 
 /// The hosts that a request to this address may reach.
 ///
 /// # Errors
-///
 /// When the address may not be reached.
 pub(super) fn host_scope(server: &Server, url: &str) -> Result<HostScope, AuthError> {
     let target = parse_target(url)?;
@@ -45,8 +44,7 @@ pub(super) fn host_scope(server: &Server, url: &str) -> Result<HostScope, AuthEr
 /// Parses an address.
 ///
 /// # Errors
-///
-/// When the address is not of HTTP, or has a user name or a fragment.
+/// When it is no HTTP address, or has a user name or a fragment.
 pub(super) fn parse_target(url: &str) -> Result<RequestTarget, AuthError> {
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic()) && !url.contains('#');
     let target = RequestTarget::parse(url).ok().filter(|_| plain);
@@ -66,7 +64,7 @@ pub(super) fn is_here(target: &RequestTarget) -> bool {
     }
 }
 
-/// The error for an address that is not requested, with the reason.
+/// The error for an address to which no request is sent, with the reason.
 pub(super) fn refused_error(url: &str, why: &str) -> AuthError {
     AuthError(format!("`{}` {why}, so it is not asked", ShownText::clip_line(url, MAX_SHOWN)))
 }
@@ -83,7 +81,7 @@ mod tests {
         server
     }
 
-    /// Whether a request there passes, and where a name leads to this address.
+    /// Returns whether a request to `url` is allowed if its name resolves to `ip`.
     fn passes(server: &Server, url: &str, ip: &str) -> bool {
         let target = RequestTarget::parse(url).unwrap();
         host_scope(server, url).is_ok_and(|scope| {

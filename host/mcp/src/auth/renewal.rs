@@ -1,6 +1,5 @@
 //! The token for a server in this process: a person's, renewed if the issuer allows, or the service's own.
-//! INV-336: the file of a person's token has the last word, so a logout or login elsewhere is not undone
-//! here.
+//! INV-336: the file of a person's token decides, so a logout or login by another process is not undone here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,18 +13,18 @@ use super::tokens::{KeepTokens, ServerTokens, TokenBinding};
 use crate::challenge::TokenChallenge;
 use crate::server::Server;
 
-/// The token of all agents of this process. No agent can read the token.
+/// The token for one server that all agents of this process share. No agent can read it.
 #[derive(Debug, Default)]
 pub(crate) struct SharedTokens {
     tokens: Mutex<Option<Arc<ServerTokens>>>,
-    /// The stored tokens as of this process's last look. A renewal that could not be stored is only in `tokens`.
-    /// Renewals are requested one at a time, because an issuer may accept a refresh token once only.
+    /// The tokens in the file when this process last read it. A renewal that could not be written is only in
+    /// `tokens`. Locked during a renewal, because an issuer may accept a refresh token only once.
     seen: tokio::sync::Mutex<Option<Arc<ServerTokens>>>,
     keep: Option<Arc<dyn KeepTokens>>,
 }
 
 impl SharedTokens {
-    /// Holds these tokens; `keep` stores renewals.
+    /// Creates the shared tokens from stored ones; `keep` stores renewals.
     pub(crate) fn from_stored(
         tokens: Option<ServerTokens>,
         keep: Option<Arc<dyn KeepTokens>>,
@@ -35,7 +34,7 @@ impl SharedTokens {
         Self { tokens: Mutex::new(tokens), seen, keep }
     }
 
-    /// The token of now.
+    /// The present token; `None` if there is none.
     pub(crate) fn current_tokens(&self) -> Option<Arc<ServerTokens>> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -44,8 +43,8 @@ impl SharedTokens {
         *self.tokens.lock().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// Returns whether a person has logged in or out since this process last looked. The stored state is used
-    /// then.
+    /// Returns whether a person has logged in or out since this process last read the file. If so, the tokens
+    /// in the file are used.
     fn is_overtaken(
         &self,
         server: &Server,
@@ -63,7 +62,7 @@ impl SharedTokens {
         Ok(true)
     }
 
-    /// Stores a renewal in place of the old token; `false` = a person has logged in or out meanwhile.
+    /// Writes a renewal in place of the old token. Returns false if a person has logged in or out meanwhile.
     fn keep_renewal(
         &self,
         server: &Server,
@@ -80,10 +79,9 @@ impl SharedTokens {
     }
 }
 
-/// Obtains a new token in place of the refused one.
+/// Gets a new token in place of the one that the server has refused.
 ///
 /// # Errors
-///
 /// When a person must log in, or the issuer refuses.
 pub(crate) async fn renew_tokens(
     asking: &AuthRequester<'_>,
@@ -100,7 +98,7 @@ pub(crate) async fn renew_tokens(
         (Some(_), None) | (None, Some(_)) => false,
     };
     if !is_same {
-        // Another call has got one meanwhile.
+        // Another call has got a new token meanwhile.
         return Ok(());
     }
     if server.login.is_service {
@@ -135,8 +133,8 @@ pub(crate) async fn renew_tokens(
     Ok(())
 }
 
-/// The command with which a person logs in. The server's wanted scopes are only shown: a command for pasting
-/// holds no words of a server (INV-432).
+/// The error with the command by which a person logs in. The scopes that the server wants are only shown: a
+/// command that a person pastes contains no text of a server (INV-432).
 fn needs_a_person(server: &Server, challenge: &TokenChallenge) -> AuthError {
     let name = server.name();
     match challenge.scope.as_ref().filter(|_| challenge.insufficient) {
@@ -160,7 +158,7 @@ async fn request_service_token(
     let before = before.filter(|tokens| tokens.issuer == issuer.issuer);
     let mut scopes =
         choose_scopes(&server.login.scopes, challenge, &resource, &issuer, before, &[]);
-    // The client can request a new token by itself, so no refresh token is needed.
+    // A service can request a new token at any time, so it needs no refresh token.
     scopes.retain(|scope| scope != OFFLINE);
     let mut pairs = vec![
         ("grant_type", "client_credentials".to_owned()),
@@ -183,6 +181,7 @@ async fn request_service_token(
     Ok(tokens)
 }
 
+/// Exchanges the refresh token for a new token, which keeps the old refresh token if the issuer sends none.
 async fn request_renewal(
     asking: &AuthRequester<'_>,
     tokens: &ServerTokens,
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
     use crate::auth::tokens::tests::{server, tokens};
 
-    /// A file that others change.
+    /// A token file that other processes change.
     #[derive(Debug)]
     struct File(Mutex<Option<ServerTokens>>);
 
@@ -256,7 +255,7 @@ mod tests {
         let holds =
             |tokens: Option<&ServerTokens>| assert_eq!(held.current_tokens().as_deref(), tokens);
         assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
-        // A renewal that could not be kept is not given up for the token before it.
+        // A renewal that could not be written is not replaced by the older token in the file.
         held.set_tokens(Some(Arc::new(next.clone())));
         assert_eq!(held.is_overtaken(&server, &mut seen), Ok(false));
         holds(Some(&next));
@@ -266,7 +265,7 @@ mod tests {
         assert_eq!(held.is_overtaken(&server, &mut seen), Ok(true));
         holds(Some(&new));
         file.set(None);
-        // Whoever logs out between the look and the writing is not undone.
+        // A logout between reading and writing is not undone.
         assert_eq!(held.keep_renewal(&server, &mut seen, &Arc::new(next.clone())), Ok(false));
         assert_eq!(held.is_overtaken(&server, &mut seen), Ok(true));
         holds(None);

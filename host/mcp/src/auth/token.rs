@@ -1,4 +1,4 @@
-//! Asking an issuer for a token.
+//! The request for a token to an issuer.
 
 use belljar_policy::ShownText;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::client::{IssuerClient, secret_of};
 use super::documents::read_text;
 use crate::limits::MAX_WORD;
 
-/// The known error codes of an issuer; only these are repeated to the operator.
+/// The known error codes of issuers. Only these are repeated to the operator.
 const REASONS: [&str; 8] = [
     "invalid_request",
     "invalid_client",
@@ -22,13 +22,13 @@ const REASONS: [&str; 8] = [
     "temporarily_unavailable",
 ];
 
-/// A token, as the issuer returned it.
+/// A token as the issuer sent it.
 pub(super) struct IssuedToken {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
 }
 
-/// Requests a token, with the parameters in `pairs`.
+/// Requests a token with the parameters in `pairs`.
 pub(super) async fn request_token(
     asking: &AuthRequester<'_>,
     endpoint: &str,

@@ -1,5 +1,5 @@
-//! The token of a person for a server, as stored in the home. INV-336: a token is bound to the server, to the
-//! server's resource name and to the issuer, and invalid elsewhere. If the operator names an issuer or a
+//! A person's token for a server, as stored in the home. INV-336: a token is bound to the server, to the
+//! server's resource name and to the issuer, and used nowhere else. If the operator names an issuer or a
 //! client, tokens of others are refused too.
 
 use belljar_policy::{HostRule, SecretName};
@@ -13,7 +13,7 @@ use crate::server::Server;
 
 const VERSION: u32 = 1;
 
-/// A token for a server, with the means of renewal. `Debug` shows neither.
+/// A token for a server, with what is needed to renew it. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTokens {
@@ -23,36 +23,33 @@ pub struct ServerTokens {
     /// The server's own resource name, for example `https://mcp.example.com/`.
     pub(super) resource: String,
     pub(super) issuer: String,
-    /// The address for renewals.
+    /// The address at which the token is renewed.
     pub(super) endpoint: String,
     pub(super) client: IssuerClient,
-    /// The requested scopes.
+    /// The scopes that were requested.
     pub(super) scopes: Vec<String>,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
 }
 
-/// Stores tokens of people. Logins and logouts change the store from outside.
+/// Stores people's tokens. Logins and logouts change the stored tokens from outside.
 pub trait KeepTokens: Send + Sync + std::fmt::Debug {
-    /// The stored tokens of a server; `None` = no person is logged in.
+    /// The stored tokens for a server; `None` if no person is logged in.
     ///
     /// # Errors
-    ///
     /// When the tokens cannot be read, or are for another server.
     fn stored_tokens(&self, server: &Server) -> Result<Option<ServerTokens>, String>;
 
-    /// Replaces the stored tokens; the error is for the log.
+    /// Replaces the stored tokens. The error is for the log.
     ///
     /// # Errors
-    ///
     /// When they cannot be written.
     fn store_tokens(&self, server: &str, tokens: &ServerTokens) -> Result<(), String>;
 
-    /// Replaces the old tokens by a renewal, if the old ones are still stored; returns whether they were. No
-    /// login or logout happens between the check and the write.
+    /// Replaces the tokens `before` by a renewal, if they are still stored; returns whether they were. No
+    /// login or logout can happen between the check and the write.
     ///
     /// # Errors
-    ///
     /// When the tokens cannot be read or written.
     fn replace_tokens(
         &self,
@@ -62,7 +59,7 @@ pub trait KeepTokens: Send + Sync + std::fmt::Debug {
     ) -> Result<bool, String>;
 }
 
-/// The server, issuer and client that tokens are bound to.
+/// What tokens are bound to: server, issuer and client.
 pub(super) struct TokenBinding {
     pub(super) url: String,
     pub(super) resource: String,
@@ -73,13 +70,13 @@ pub(super) struct TokenBinding {
 }
 
 impl ServerTokens {
-    /// The most bytes of a file that is read.
+    /// The most bytes of a token file.
     pub const MAX_BYTES: u64 = 128 << 10;
 
-    /// The directory of the files, below the directory of accepted lists.
+    /// The directory of the token files, below the directory of accepted tools.
     pub const DIRECTORY: &'static str = "tokens";
 
-    /// The name of the file of a server of this name.
+    /// The name of the token file for the server named `server`.
     pub fn file_name(server: &str) -> String {
         format!("{server}.json")
     }
@@ -104,14 +101,12 @@ impl ServerTokens {
         &self.scopes
     }
 
-    /// Reads the text of a file, for this server.
+    /// Parses a token file of this server.
     ///
     /// # Errors
-    ///
-    /// When the text holds no token, another server's token, or a token that the operator's settings rule
-    /// out.
+    /// When the text is no token, another server's token, or a token that the operator's settings rule out.
     pub fn parse(server: &Server, text: &[u8]) -> Result<Self, AuthError> {
-        // The parser's own message is dropped, because it could quote a part of a token.
+        // The parser's own message is left out, because it could quote a part of a token.
         let tokens = serde_json::from_slice::<Self>(text);
         let tokens = tokens.map_err(|_| AuthError::new("it is not as belljar writes it"))?;
         if tokens.version != VERSION {
@@ -134,17 +129,16 @@ impl ServerTokens {
         Ok(tokens)
     }
 
-    /// The text of a file.
+    /// The text to write to the file.
     ///
     /// # Errors
-    ///
-    /// Never of a token.
+    /// Never for a valid token.
     pub fn to_text(&self) -> Result<String, AuthError> {
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|_| AuthError::new("it cannot be written"))
     }
 
-    /// The secret that the gate joins to requests to this host, and redacts from every reply.
+    /// The token as a secret that the gate adds to requests to this host, and redacts from every reply.
     pub(crate) fn gate_secret(
         &self,
         server: &str,
@@ -174,7 +168,7 @@ pub(super) mod tests {
     use crate::auth::client::ProofMethod;
     use std::collections::BTreeSet;
 
-    /// The server that the token is for.
+    /// The server to which the token of [`tokens`] belongs.
     pub(crate) fn server() -> Server {
         at("https://m.test/mcp")
     }

@@ -1,16 +1,16 @@
-//! An address that a server wants a person to open in a browser: parsed and checked. INV-362: an address
-//! without `https`, or inside this machine or its network, is never shown. A browser there can reach pages
-//! that a stranger cannot, for example a router's.
+//! An address that a server wants a person to open in a browser. INV-362: an address without `https`, or
+//! inside this machine or its network, is never shown, because a browser there can reach pages that a
+//! stranger cannot, for example a router's.
 
 use serde_json::Value;
 use url::{Host, Url};
 
 use super::form::UnfitRequest;
 
-/// Bytes of an address.
+/// The most bytes of an address.
 const MAX_URL: usize = 2_000;
 
-/// Endings of host names inside this machine or its network, outside the internet.
+/// Endings of host names within this machine or its network, which are not on the internet.
 const LOCAL_ENDINGS: [&str; 11] = [
     "localhost",
     "localdomain",
@@ -26,17 +26,17 @@ const LOCAL_ENDINGS: [&str; 11] = [
     "svc",
 ];
 
-/// An address that a person is to open.
+/// An address that a person is asked to open.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ElicitedAddress {
     pub(crate) message: String,
-    /// The address, as its host would parse it, for example `https://example.com/pay`.
+    /// The address in its normalized form, for example `https://example.com/pay`.
     pub(crate) url: String,
     pub(crate) host: String,
 }
 
 impl ElicitedAddress {
-    /// Reads the parameters of a request with this message.
+    /// Parses and checks the parameters of a request with this message.
     pub(super) fn from_params(message: &str, params: &Value) -> Result<Self, UnfitRequest> {
         let malformed = UnfitRequest::Malformed("an address is none");
         let text = params.get("url").and_then(Value::as_str).filter(|text| text.len() <= MAX_URL);
@@ -58,8 +58,8 @@ impl ElicitedAddress {
     }
 }
 
-/// Returns whether a name belongs to this machine or its network. A name without a dot counts, because such
-/// names are resolved locally first.
+/// Returns whether a host name belongs to this machine or its network. A name without a dot counts too,
+/// because such names are resolved locally first.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     match name.rsplit_once('.') {

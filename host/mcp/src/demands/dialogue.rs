@@ -1,5 +1,5 @@
-//! A form as questions to a person: whether to answer, each field, and whether to send. INV-361: every
-//! question names the asking server, in escaped and bounded text.
+//! Shows a server's form to a person as questions: whether to answer, each field, and whether to send.
+//! INV-361: every question names the server, in escaped and bounded text.
 
 use belljar_policy::ShownText;
 use serde_json::{Map, Value, json};
@@ -10,22 +10,22 @@ use super::form::ElicitationForm;
 use super::respondent::CallRespondent;
 use super::{QuestionAnswer, ServerQuestion};
 
-/// How often a field is asked about.
+/// The most attempts to answer one field.
 const MAX_TRIES: usize = 3;
 
-/// Characters of a server's message in a question.
+/// The most characters of a server's message in a question.
 const MAX_MESSAGE: usize = 600;
 
-/// Characters of all fields in the first question.
+/// The most characters of the list of fields in the first question.
 const MAX_LISTED: usize = 800;
 
-/// Most characters of a suggestion in the list of fields.
+/// The most characters of a suggested value in the list of fields.
 const MAX_VALUE: usize = 80;
 
-/// Characters of a question that every door shows whole.
+/// The most characters of a question that every door shows uncut.
 const MAX_WHOLE: usize = 400;
 
-/// Characters of a description.
+/// The most characters of a field's description.
 const MAX_DESCRIPTION: usize = 300;
 
 const FILL: &str = "Answer it";
@@ -37,19 +37,19 @@ const SEND: &str = "Send it";
 const DECLINE: &str = "Decline";
 const MUTE: &str = "Decline, and ask me nothing more for it in this run";
 
-/// The person's answer to a form, in the protocol's terms.
+/// A person's answer to a form, in the terms of MCP.
 #[derive(Debug, PartialEq)]
 pub(super) enum FormResponse {
-    /// Yes; with the content of a form.
+    /// The person agreed; a form has content.
     Accepted(Option<Map<String, Value>>),
     /// The person refused.
     Declined,
-    /// The person closed the question, or no person is present.
+    /// The person closed the question, or no person answered.
     Cancelled,
 }
 
 impl FormResponse {
-    /// The result that the server gets.
+    /// The result that is sent to the server.
     pub(super) fn into_result(self) -> Value {
         match self {
             Self::Accepted(Some(content)) => json!({"action": "accept", "content": content}),
@@ -59,7 +59,7 @@ impl FormResponse {
         }
     }
 
-    /// The answer's name for a log.
+    /// The name of the answer for the log.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Accepted(_) => "accepted",
@@ -69,7 +69,7 @@ impl FormResponse {
     }
 }
 
-/// Asks the person to fill in a form of this server.
+/// Asks the person to fill in a server's form, field by field.
 pub(super) async fn fill_form(
     form: &ElicitationForm,
     server: &str,
@@ -116,7 +116,7 @@ async fn collect_values(
         }
     }
     let content = form.build_content(said).ok_or(FormResponse::Cancelled)?;
-    // A person who has not read every piece sends nothing.
+    // A person who has not seen all of the content does not send it.
     let pieces = review_questions(&content, server).ok_or(FormResponse::Declined)?;
     let noted = format!("{}what you have said", goes_to(server));
     for (at, piece) in (1..).zip(&pieces) {
@@ -134,8 +134,8 @@ fn goes_to(server: &str) -> String {
     format!("this goes to the MCP server `{server}`: ")
 }
 
-/// The whole content for review, in questions that every door shows whole; `None` = a value is too long for a
-/// question.
+/// Splits the content for review into questions that every door shows uncut; `None` if a value is too long
+/// for a question.
 fn review_questions(content: &Map<String, Value>, server: &str) -> Option<Vec<String>> {
     let begin = goes_to(server);
     let mut pieces = vec![begin.clone()];
@@ -152,7 +152,7 @@ fn review_questions(content: &Map<String, Value>, server: &str) -> Option<Vec<St
     Some(pieces)
 }
 
-/// Shows the person an address that the server wants opened. Opens nothing.
+/// Shows the person an address that the server wants opened. It is not opened here.
 pub(super) async fn show_address(
     address: &ElicitedAddress,
     server: &str,
@@ -172,8 +172,8 @@ pub(super) async fn show_address(
     }
 }
 
-/// Asks a question, and returns the option by which the person goes on; any other answer is invalid.
-/// `ApprovalQuestion` has the text for the person and the note for the log.
+/// Asks a question, and returns the option that continues; any other answer ends the form. The pair contains
+/// the person's text and the text for the log.
 async fn ask_option<'o>(
     person: &CallRespondent<'_>,
     server: &str,
@@ -199,7 +199,8 @@ async fn ask_option<'o>(
     }
 }
 
-/// A value for a field; no value for a skipped field; or the answer to the whole form if the person ended it.
+/// Asks for the value of one field: a value, none for a skipped field, or the person's answer to the whole
+/// form.
 async fn ask_field(
     field: &FormField,
     server: &str,
@@ -255,8 +256,8 @@ fn format_prompt(field: &FormField) -> String {
     format!("{}{description} ({}{blank})", field.shown_name(), field.kind.describe_values())
 }
 
-/// Returns whether the first question shows every suggestion whole, at every door. A person has not seen a
-/// cut suggestion, so a single yes must not send it.
+/// Returns whether every door shows all suggested values uncut in the first question. Otherwise a person
+/// could send a value with one yes without having seen it.
 fn shows_all(form: &ElicitationForm, text: &str) -> bool {
     let whole = |default: &Value| default.to_string().chars().count() <= MAX_VALUE;
     let mut defaults = form.fields.iter().filter_map(|field| field.default.as_ref());
@@ -281,10 +282,10 @@ mod tests {
     use crate::demands::{SampleRequest, SampledText, SamplingGrant, ServerResponder};
     use std::sync::Mutex;
 
-    /// No answer, said outright.
+    /// In the answers of a test: the person explicitly gives no answer.
     const NO: &str = "(no)";
 
-    /// A person with these answers, one after the other, who then is gone.
+    /// A person who gives these answers one after the other, and then no more.
     #[derive(Default)]
     struct Person {
         says: Mutex<Vec<&'static str>>,
@@ -418,7 +419,7 @@ mod tests {
         person.says.lock().unwrap().push(FILL);
         assert_eq!(fill_form(&form(), "s", &present).await, FormResponse::Cancelled);
         assert_eq!(person.read.lock().unwrap().len(), 2);
-        // Another call asks again.
+        // In another call the person is asked again.
         let (word, person) = said(&[LEAVE]).await;
         assert!(matches!(word, FormResponse::Accepted(Some(_))), "{word:?}");
         assert_eq!(person.read.lock().unwrap().len(), 1);

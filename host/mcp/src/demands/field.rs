@@ -1,21 +1,21 @@
-//! One field of a form. Kinds outside of the protocol are refused.
+//! One field of a server's form. Kinds that MCP does not define are refused.
 
 use belljar_policy::ShownText;
 use serde_json::{Number, Value};
 
-/// Bytes of a name, a title or an option.
+/// The most bytes of a name, a title or an option.
 const MAX_NAME: usize = 200;
 
-/// Bytes of a description.
+/// The most bytes of a description.
 const MAX_DESCRIPTION: usize = 1_000;
 
-/// Most bytes of a text answer.
+/// The most bytes of a text answer.
 const MAX_TEXT: usize = 4_000;
 
-/// Options of one field.
+/// The most options of one field.
 const MAX_OPTIONS: usize = 50;
 
-/// Words in names of fields for secrets, which a person should not type into a server's form.
+/// Words in the names of fields for secrets, which a person should not type into a server's form.
 const SECRETS: [&str; 33] = [
     "password",
     "passwd",
@@ -52,22 +52,22 @@ const SECRETS: [&str; 33] = [
     "motdepasse",
 ];
 
-/// Words for secrets that count only as whole words, for example `pin`, which is a part of `shipping`.
+/// Words for secrets that count only as whole words: for example, `pin` is also a part of `shipping`.
 const SECRET_WORDS: [&str; 9] = ["pin", "otp", "totp", "pwd", "jwt", "cvc", "ssn", "mfa", "2fa"];
 
-/// A field of a form. Foreign text.
+/// A field of a form. Its texts are a stranger's.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FormField {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) kind: FieldKind,
-    /// The value of an unanswered field.
+    /// The value that is sent if the field is not answered.
     pub(crate) default: Option<Value>,
     pub(crate) is_required: bool,
 }
 
-/// The values that a field accepts.
+/// The kind of values that a field accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FieldKind {
     Text { least: usize, most: usize, format: Option<TextFormat> },
@@ -77,7 +77,7 @@ pub(crate) enum FieldKind {
     Several { of: Vec<FieldChoice>, least: usize, most: usize },
 }
 
-/// The form of a text.
+/// The format that a text must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextFormat {
     Email,
@@ -86,7 +86,7 @@ pub(crate) enum TextFormat {
     DateTime,
 }
 
-/// A value of a field, with the text that a person is shown.
+/// An option of a field: the value that is sent, and the text that a person reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldChoice {
     pub(crate) value: String,
@@ -94,7 +94,7 @@ pub(crate) struct FieldChoice {
 }
 
 impl FormField {
-    /// Parses a field; `None` = an unknown kind.
+    /// Parses a field; `None` if it is of an unknown kind.
     pub(crate) fn from_schema(name: &str, schema: &Value, is_required: bool) -> Option<Self> {
         let text = |key: &str, most: usize| match schema.get(key) {
             None => Some(None),
@@ -113,13 +113,13 @@ impl FormField {
             is_required,
         };
         if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-            // A default that does not fit would be sent without anybody's word.
+            // A default that the field does not accept would be sent although no person chose it.
             field.default = Some(field.kind.accepts_value(default).then(|| default.clone())?);
         }
         Some(field)
     }
 
-    /// The name that a person reads.
+    /// The name of the field as a person reads it.
     pub(crate) fn shown_name(&self) -> String {
         let name = ShownText::clip_line(&self.name, 60);
         match &self.title {
@@ -128,7 +128,7 @@ impl FormField {
         }
     }
 
-    /// Returns whether it seems to ask for a password, a token or the like (INV-362).
+    /// Returns whether the field seems to ask for a password, a token or the like (INV-362).
     pub(crate) fn wants_secret(&self) -> bool {
         let counts = matches!(self.kind, FieldKind::Number { .. });
         if !counts && !matches!(self.kind, FieldKind::Text { .. }) {
@@ -144,8 +144,8 @@ impl FormField {
     }
 }
 
-/// Returns whether a text names a secret. With `counts`, the word `token` does not: a number of tokens is no
-/// secret.
+/// Returns whether a text names a secret. If `counts` is true, the word `token` does not count, because a
+/// number of tokens is no secret.
 pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
     let plain: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
     let plain = plain.to_lowercase();
@@ -154,7 +154,7 @@ pub(crate) fn says_secret(text: &str, counts: bool) -> bool {
         || split_words(text).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
 }
 
-/// The words of a text in lower case. For example, `userPin` and `user_pin` have two words.
+/// The words of a text in lower case. For example, `userPin` and `user_pin` both have two words.
 fn split_words(text: &str) -> Vec<String> {
     let (mut words, mut after_small) = (vec![String::new()], false);
     for c in text.chars() {
@@ -170,6 +170,8 @@ fn split_words(text: &str) -> Vec<String> {
 }
 
 impl FieldKind {
+    /// Parses the kind of a field with its bounds; `None` if the kind is unknown or the bounds contradict
+    /// each other.
     fn from_schema(schema: &Value) -> Option<Self> {
         match schema.get("type")?.as_str()? {
             "string" => {
@@ -233,7 +235,7 @@ impl FieldKind {
         }
     }
 
-    /// Parses a person's answer; `None` = the field does not accept the answer.
+    /// Parses a person's answer to a value; `None` if the field does not accept it.
     pub(crate) fn value_of(&self, words: &str) -> Option<Value> {
         let word = words.trim();
         let value = match self {
@@ -257,7 +259,7 @@ impl FieldKind {
         self.accepts_value(&value).then_some(value)
     }
 
-    /// A description of the accepted values.
+    /// A text for people about the values that the field accepts.
     pub(crate) fn describe_values(&self) -> String {
         match self {
             Self::Text { least, most, format } => {
@@ -289,7 +291,7 @@ impl FieldChoice {
     }
 }
 
-/// The value of a choice, found by its shown title or by the value itself.
+/// The value of the option that a person has named, by its title or by its value.
 fn find_choice<'a>(of: &'a [FieldChoice], word: &str) -> Option<&'a str> {
     let by = |is: &dyn Fn(&FieldChoice) -> bool| of.iter().find(|choice| is(choice));
     let found = by(&|choice| choice.shown_title() == word)
@@ -298,7 +300,7 @@ fn find_choice<'a>(of: &'a [FieldChoice], word: &str) -> Option<&'a str> {
     found.map(|choice| choice.value.as_str())
 }
 
-/// A bound; `None` = invalid.
+/// A bound in the schema: `Some(None)` if there is none, `None` if it is invalid.
 #[expect(clippy::option_option, reason = "nothing said, and nonsense, are two things")]
 fn read_bound(schema: &Value, key: &str) -> Option<Option<usize>> {
     match schema.get(key) {
@@ -307,8 +309,8 @@ fn read_bound(schema: &Value, key: &str) -> Option<Option<usize>> {
     }
 }
 
-/// The choices of a field: plain, with a list of titles, or each with its title. `None` = the list is
-/// malformed; `Some(None)` = the field has no list.
+/// The options of a field: plain, with a list of titles, or each with its title. `Some(None)` if the field
+/// has no options, `None` if they are malformed.
 #[expect(clippy::option_option, reason = "no list, and a wrong one, are two things")]
 fn parse_choices(schema: &Value, titled: &str) -> Option<Option<Vec<FieldChoice>>> {
     let choice = |value: &str, title: &str| {

@@ -1,38 +1,38 @@
-//! A form that a server wants to have filled in: read, checked, and filled with defaults.
+//! A form that a server wants a person to fill in: parsed, checked, and completed with its defaults.
 
 use serde_json::{Map, Value};
 
 use super::address::ElicitedAddress;
 use super::field::{FormField, says_secret};
 
-/// Most fields of one form. Sixteen, because no person answers more questions in a row.
+/// The most fields of one form, because no person answers more questions in a row.
 const MAX_FIELDS: usize = 16;
 
-/// Bytes of a message.
+/// The most bytes of a form's message.
 const MAX_MESSAGE: usize = 4_000;
 
-/// A request of a server to a person.
+/// What a server requests of a person.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Elicitation {
-    /// The server asks to fill in a form.
+    /// To fill in a form.
     Form(ElicitationForm),
-    /// The server asks to open an address.
+    /// To open an address.
     Address(ElicitedAddress),
 }
 
-/// A form. Foreign text.
+/// A form. Its texts are a stranger's.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ElicitationForm {
     pub(crate) message: String,
     pub(crate) fields: Vec<FormField>,
 }
 
-/// The reason why a form is not shown to a person.
+/// The reason why a request is not shown to a person.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UnfitRequest {
-    /// The form is not of the protocol.
+    /// It does not follow MCP; the text states how.
     Malformed(&'static str),
-    /// The form should not be answered by anybody.
+    /// Nobody should answer it, for example because it asks for a secret.
     Declined(&'static str),
 }
 
@@ -51,7 +51,7 @@ impl Elicitation {
                 let typed = form.fields.iter().any(FormField::is_of_words);
                 let named = typed && says_secret(message, false);
                 match named || form.fields.iter().any(FormField::wants_secret) {
-                    // INV-362.
+                    // INV-362: a form that asks for a secret is declined.
                     true => Err(UnfitRequest::Declined("a form seems to ask for a secret")),
                     false => Ok(Self::Form(form)),
                 }
@@ -63,16 +63,16 @@ impl Elicitation {
 }
 
 impl ElicitationForm {
-    /// Returns whether the form can be sent with its defaults alone: every required field has a default, and
-    /// at least one field has.
+    /// Returns whether the form can be sent with its defaults alone: every required field has one, and at
+    /// least one field has.
     pub(crate) fn can_be_left(&self) -> bool {
         let said = |field: &&FormField| field.default.is_some();
         self.fields.iter().any(|field| said(&field))
             && self.fields.iter().filter(|field| field.is_required).all(|field| said(&field))
     }
 
-    /// The content to send, with defaults for missing values; `None` = a value is missing or does not fit.
-    /// INV-361: no other content is ever sent.
+    /// The content to send: the person's values, and defaults for missing ones. `None` if a required value is
+    /// missing or a value does not fit. INV-361: no other content is ever sent.
     pub(crate) fn build_content(&self, mut said: Map<String, Value>) -> Option<Map<String, Value>> {
         let mut content = Map::new();
         for field in &self.fields {
@@ -89,6 +89,7 @@ impl ElicitationForm {
     }
 }
 
+/// Parses the fields of a form, which must be a flat object with at most [`MAX_FIELDS`] properties.
 fn parse_fields(params: &Value) -> Result<Vec<FormField>, UnfitRequest> {
     let malformed =
         || UnfitRequest::Malformed("a form is not flat, or of other fields than forms have");

@@ -1,36 +1,36 @@
-//! The operator's grants to a server.
+//! What the operator grants to a server's requests during a call.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-/// The requests that a server may make during a call. Default: none.
+/// The requests that a server may make during a call. By default, none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerGrants {
-    /// Forms, and addresses to open, are put to a person.
+    /// True if the server's forms, and addresses to open, are shown to a person.
     pub elicitation: bool,
-    /// The grant for texts of a model; `None` = refused.
+    /// The model that may write texts for the server; `None` = such requests are refused.
     pub sampling: Option<SamplingGrant>,
-    /// The directories for a server that asks for its roots; `None` = refused.
+    /// The directories that are named to the server; `None` = such requests are refused.
     pub roots: Option<Vec<PathBuf>>,
 }
 
-/// The model that writes texts for a server, and how much.
+/// The model that writes texts for a server, and a limit on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingGrant {
-    /// The model's name in the settings. A server cannot choose the model.
+    /// The model's name in the settings. The server cannot choose another one.
     pub model: String,
-    /// The most tokens, read and written, in one run with all of its subagents.
+    /// The most tokens, read and written, in one run with all its subagents.
     pub tokens: u64,
 }
 
 impl ServerGrants {
-    /// Returns whether anything is granted.
+    /// Returns whether any request is granted.
     pub(crate) fn is_something(&self) -> bool {
         *self != Self::default()
     }
 
-    /// The capabilities that are announced to the server. INV-360: the granted ones alone.
+    /// The capabilities that are announced to the server. INV-360: only those that are granted.
     pub(crate) fn announced_capabilities(&self) -> Value {
         let mut all = Map::new();
         if self.elicitation {

@@ -1,5 +1,5 @@
-//! The demands of a server in the midst of a call: forms for a person, texts of a model, directories.
-//! INV-360: a demand is announced, and answered, only with the operator's grant.
+//! The requests of a server during a call: forms for a person, texts of a model, directories. INV-360: such a
+//! request is announced as possible, and answered, only if the operator grants it.
 //!
 //! ```text
 //! exchange, process, rounds ──> CallTalk ──> form (checked) ──> dialogue ──> ServerResponder (a person)
@@ -24,17 +24,16 @@ pub(crate) use waits::{PersonWaits, ServerCallClock};
 
 use async_trait::async_trait;
 
-/// Answers a server, on behalf of the calling agent.
+/// Answers a server's requests on behalf of the calling agent.
 #[async_trait]
 pub trait ServerResponder: Send + Sync {
-    /// Puts a question to the person.
+    /// Asks the person a question.
     async fn ask_person(&self, asked: &ServerQuestion<'_>) -> QuestionAnswer;
 
-    /// Lets a model write a text, within the server's grant and the agent's budget. The sample's text is the
-    /// server's.
+    /// Has a model write a text, within the server's grant and the agent's budget. The text of the sample is
+    /// the server's.
     ///
     /// # Errors
-    ///
     /// The reason why there is no text, for the operator.
     async fn sample_text(
         &self,
@@ -49,23 +48,23 @@ pub trait ServerResponder: Send + Sync {
     /// Notes that the person refuses all further questions of this server.
     async fn mute_server(&self, server: &str);
 
-    /// Returns whether too many questions of this server went unanswered, so that no further wait is made in
-    /// this run.
+    /// Returns whether so many questions of this server went unanswered that the run waits for no more of
+    /// them.
     fn is_given_up(&self, server: &str) -> bool;
 
     /// Notes whether a person answered a form or an address of the server.
     fn record_attendance(&self, server: &str, came: bool);
 }
 
-/// A question to the person, with escaped texts.
+/// A question to the person; a server's texts in it are escaped.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerQuestion<'a> {
     /// The text that the person reads.
     pub text: &'a str,
-    /// The question without any text of the server. INV-366: only this is stored of the question, and nothing
-    /// of the answer.
+    /// The question without any text of the server. INV-366: only this text is stored, and nothing of the
+    /// answer.
     pub noted: &'a str,
-    /// Answers to choose from.
+    /// The options from which the person chooses; empty = any text.
     pub options: &'a [String],
 }
 
@@ -74,13 +73,13 @@ pub struct ServerQuestion<'a> {
 pub enum QuestionAnswer {
     /// A text, or one of the options.
     Words(String),
-    /// The person left the field blank.
+    /// The person skipped the question.
     Blank,
-    /// The person declined to answer.
+    /// The person refused to answer.
     No,
-    /// The person is absent, or did not answer in time.
+    /// No person is present, or none answered in time.
     Nobody,
-    /// The person closed the form: no answer, and not a skipped field.
+    /// The person closed the form, which is neither an answer nor a skipped field.
     Closed,
 }
 
@@ -91,6 +90,6 @@ pub struct SampledText {
     pub text: String,
     /// The name of the model in the operator's settings, for example `main`.
     pub model: String,
-    /// True if the text was cut off at the limit of tokens.
+    /// True if the text was cut at the limit of tokens.
     pub is_cut: bool,
 }

@@ -1,10 +1,10 @@
-//! The person in one call. After one unanswered question, no further question is asked.
+//! The person who answers the questions of one call. After one unanswered question, no further one is asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{QuestionAnswer, ServerQuestion, ServerResponder};
 
-/// The person or program that answers the questions of one call.
+/// Asks the questions of one call, until one goes unanswered.
 pub(super) struct CallRespondent<'a> {
     answers: &'a dyn ServerResponder,
     gone: AtomicBool,

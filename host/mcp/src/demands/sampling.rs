@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use crate::answer::escape_text;
 
-/// Messages of one request.
+/// The most messages in one request.
 const MAX_MESSAGES: usize = 32;
 
-/// Bytes of all that a model would read.
+/// The most bytes that a model would read for one request.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Tokens of one text.
+/// The most tokens of one text.
 const MAX_TOKENS: u64 = 4_096;
 
 /// A server's request for a text. Its texts are the server's, escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRequest {
-    /// The messages for the model, each after its claimed speaker.
+    /// The messages for the model, each preceded by the role that the server states.
     pub words: String,
     /// The most tokens of the text.
     pub max_tokens: u64,
@@ -27,7 +27,8 @@ pub struct SampleRequest {
 }
 
 impl SampleRequest {
-    /// Reads the parameters of a request. INV-363: of words alone; tools, files and contexts are refused.
+    /// Parses the parameters of a request. INV-363: only texts are accepted; tools, files and contexts are
+    /// refused.
     pub(super) fn from_params(params: &Value) -> Result<Self, &'static str> {
         if ["tools", "toolChoice", "task"].iter().any(|key| params.get(key).is_some()) {
             return Err("a text is wanted with tools, which a server is not given");
@@ -68,7 +69,7 @@ fn format_words(who: &str, text: &str) -> String {
     format!("[{who}]\n{}\n\n", escape_text(text))
 }
 
-/// The texts of a message with one part or a list of parts; `None` = a part is not text.
+/// The texts of a message, which has one part or a list of parts; `None` if a part is no text.
 fn message_texts(message: &Value) -> Option<Vec<&str>> {
     let text =
         |part: &'_ Value| -> Option<()> { (part.get("type")?.as_str()? == "text").then_some(()) };

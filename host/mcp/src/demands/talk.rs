@@ -1,4 +1,4 @@
-//! The messages of one call besides its answer.
+//! Answers the requests that a server makes during one call.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,38 +17,38 @@ use crate::exchange::ExchangeFault;
 use crate::limits::{MAX_FORMS, MAX_SAMPLES};
 use crate::server::Server;
 
-/// The ways that a server asks.
+/// The methods of a server's requests.
 const FORM: &str = "elicitation/create";
 const SAMPLE: &str = "sampling/createMessage";
 const ROOTS: &str = "roots/list";
 
-/// Codes of JSON-RPC, and of the protocol: not offered, malformed, refused.
+/// Error codes of JSON-RPC and of MCP: the request is not offered, is malformed, or was refused.
 const NOT_OFFERED: i64 = -32601;
 const MALFORMED: i64 = -32602;
 const REFUSED: i64 = -1;
 
-/// One call, its respondent, and the receiver of progress reports.
+/// One call, with everything that answers the server's requests during it.
 pub(crate) struct CallTalk<'a> {
     server: &'a Server,
-    /// The person who answers; `None` = questions go unanswered.
+    /// Answers the server's requests; `None` = they are refused or declined.
     answers: Option<&'a dyn ServerResponder>,
     pub(crate) progress: Option<ProgressSink>,
-    /// The time spent waiting for a person here.
+    /// Counts the time that calls of this connection wait for a person.
     waits: &'a PersonWaits,
     forms: AtomicUsize,
     samples: AtomicUsize,
     person: Option<CallRespondent<'a>>,
 }
 
-/// The reason why a server gets no result.
+/// The error that is sent to a server in place of a result.
 pub(crate) struct DemandRefusal {
     code: i64,
-    /// The text for the server, without facts about this machine.
+    /// The text for the server, which contains no facts about this machine.
     word: &'static str,
 }
 
 impl<'a> CallTalk<'a> {
-    /// The talk of one call.
+    /// Prepares to answer the requests of one call.
     pub(crate) fn for_call(
         server: &'a Server,
         answers: Option<&'a dyn ServerResponder>,
@@ -60,12 +60,12 @@ impl<'a> CallTalk<'a> {
         Self { server, answers, progress, waits, forms, samples, person }
     }
 
-    /// Whether any request of the server is granted.
+    /// Returns whether any request of the server is granted.
     pub(crate) fn grants_something(&self) -> bool {
         self.server.granted.is_something()
     }
 
-    /// The answer to a request of the server.
+    /// The JSON-RPC reply to a request of the server.
     pub(crate) async fn reply_to_request(
         &self,
         gate: &OutgoingGate,
@@ -82,8 +82,8 @@ impl<'a> CallTalk<'a> {
         }
     }
 
-    /// The result for a demand in the place of an answer. A form without a respondent is declined; any other
-    /// demand without a grant ends the call (INV-331).
+    /// The result for a demand that the server made instead of an answer. A form is declined if no one can
+    /// answer it; any other demand without a grant ends the call (INV-331).
     pub(crate) async fn in_round(
         &self,
         gate: &OutgoingGate,
@@ -97,7 +97,7 @@ impl<'a> CallTalk<'a> {
         }
     }
 
-    /// The answer to a server's request. INV-360: a request that is not granted is refused, whatever its
+    /// The result of a server's request. INV-360: a request that is not granted is refused, whatever its
     /// form.
     async fn handle_request(
         &self,
@@ -150,7 +150,7 @@ impl<'a> CallTalk<'a> {
             return declined("the person wants to be asked nothing more for it");
         }
         if answers.is_given_up(name) {
-            // INV-361: each further form would wait for as long as a person may need.
+            // INV-361: every further form would wait as long as a person may need.
             let facts = "nobody came to its forms before: cancelled".to_owned();
             gate.record_denial(DenyCode::RequestNotAllowed, "request of a server", facts);
             return Ok(FormResponse::Cancelled.into_result());
@@ -165,7 +165,7 @@ impl<'a> CallTalk<'a> {
             Elicitation::Address(address) => show_address(address, name, person).await,
         };
         drop(waiting);
-        // If the person was absent before, the question was not asked, so no absence is counted.
+        // If an earlier question went unanswered, this one was not asked, so it does not count as unanswered.
         if !was_gone {
             answers.record_attendance(name, !person.is_gone());
         }
@@ -173,6 +173,8 @@ impl<'a> CallTalk<'a> {
         Ok(word.into_result())
     }
 
+    /// Has a model write a text for the server, at most [`MAX_SAMPLES`] in one call; returns it in the form
+    /// of MCP.
     async fn handle_sampling(
         &self,
         gate: &OutgoingGate,
@@ -209,7 +211,7 @@ impl<'a> CallTalk<'a> {
         }
     }
 
-    /// Logs a refusal for the operator; the server learns no reason.
+    /// Logs a refusal for the operator; the server is not told the reason.
     fn log_refusal(&self, gate: &OutgoingGate, code: i64, facts: String) -> DemandRefusal {
         let facts = format!("the MCP server `{}`: {facts}", self.server.name());
         gate.record_denial(DenyCode::RequestNotAllowed, "request of a server", facts);
@@ -222,7 +224,7 @@ impl<'a> CallTalk<'a> {
     }
 }
 
-/// A directory in the protocol's form.
+/// A directory as an MCP root.
 fn root_json(path: &Path) -> Option<Value> {
     let uri = url::Url::from_directory_path(path).ok()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

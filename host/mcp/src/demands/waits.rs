@@ -1,34 +1,34 @@
-//! The time of a call, without the waits for a person.
+//! Measures the time of a call without the waits for a person.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// The shortest pause between two checks of a waiting call's time.
+/// The shortest pause between two checks whether a call's time is over.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The waiting of the calls in one line.
+/// The time that the calls of one connection have waited for a person.
 #[derive(Debug, Default)]
 pub(crate) struct PersonWaits(Mutex<WaitsState>);
 
 #[derive(Debug, Default)]
 struct WaitsState {
-    /// Waits that have begun: a server may ask on two streams at a time.
+    /// The number of waits that go on now; a server may send requests on two streams at a time.
     open: u32,
     since: Option<Instant>,
     total: Duration,
 }
 
-/// A wait, ended on drop.
+/// A wait, which ends when this guard is dropped.
 pub(crate) struct WaitGuard<'a>(&'a PersonWaits);
 
-/// The time of the call is over.
+/// The error of a call whose time is over.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallTimeout;
 
 impl PersonWaits {
-    /// Begins to wait. Two waits at a time count once.
+    /// Begins a wait. Two waits at the same time count once.
     pub(crate) fn begin_wait(&self) -> WaitGuard<'_> {
         let mut state = self.lock_state();
         state.open = state.open.saturating_add(1);
@@ -59,29 +59,30 @@ impl Drop for WaitGuard<'_> {
     }
 }
 
-/// The duration of one call since its request. Waits for a person, in this call or in an earlier call of its
+/// The time of one call since it was requested. Waits for a person, in this call or in an earlier one of its
 /// queue, do not count.
 #[derive(Debug)]
 pub(crate) struct ServerCallClock<'a> {
     waits: &'a PersonWaits,
     began: Instant,
-    /// The waiting time before the call began.
+    /// The waiting time before this call was requested.
     before: Duration,
     most: Duration,
 }
 
 impl<'a> ServerCallClock<'a> {
-    /// Starts the clock of a call with the limit `most`. `waits`: the waits of all calls in its queue.
+    /// Starts the clock of a call with the limit `most`. `waits` counts the waits of all calls in the same
+    /// queue.
     pub(crate) fn with_limit(most: Duration, waits: &'a PersonWaits) -> Self {
         Self { waits, began: Instant::now(), before: waits.total_wait(), most }
     }
 
-    /// The longest time of the call.
+    /// The time limit of the call.
     pub(crate) fn call_limit(&self) -> Duration {
         self.most
     }
 
-    /// Does a part of the call.
+    /// Runs a part of the call until the call's time is over.
     pub(crate) async fn run_within<T>(
         &self,
         doing: impl Future<Output = T>,
@@ -124,9 +125,9 @@ mod tests {
             }
         };
         assert_eq!(clock().run_within(asks(second / 2)).await, Ok(()));
-        // The waiting of earlier calls is no time for later ones.
+        // The waiting time of earlier calls does not extend later ones.
         assert_eq!(clock().run_within(sleep(second * 2)).await, Err(CallTimeout));
-        // Two parts have one time.
+        // Two parts of a call share its time.
         let whole = clock();
         assert_eq!(whole.run_within(sleep(second * 3 / 4)).await, Ok(()));
         assert_eq!(whole.run_within(sleep(second * 3 / 4)).await, Err(CallTimeout));
@@ -136,7 +137,7 @@ mod tests {
         drop(beside);
         sleep(second / 2).await;
         drop(wait);
-        // A wait before it began is counted once, and for nobody twice.
+        // A wait that began before the call is counted once.
         assert_eq!(waits.total_wait(), second);
     }
 
@@ -160,7 +161,7 @@ mod tests {
         };
         let ((), next) = tokio::join!(first, next);
         assert_eq!(next, Ok(true));
-        // Where nobody is waited for, it runs.
+        // While no one is waited for, the clock runs.
         let held = line.wait_for_front().await;
         assert!(
             ServerCallClock::with_limit(second, &waits)

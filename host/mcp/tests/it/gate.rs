@@ -1,4 +1,4 @@
-//! The hosts that are reached for a server.
+//! Tests of the hosts that are reached for a server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

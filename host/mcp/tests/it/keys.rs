@@ -1,4 +1,4 @@
-//! The keys of an issuer, asked for by whoever checks its tokens.
+//! Tests of fetching an issuer's keys.
 
 use belljar_kit_peers::{HttpPeer, OAuthIssuer, Reply};
 use belljar_mcp::signing_keys;

@@ -1,4 +1,4 @@
-//! Servers and issuers of tokens, reached through the gate.
+//! Tests with servers and issuers of tokens that are reached through the gate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod gate;
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use async_trait::async_trait;
 use belljar_sandbox::http::NameResolver;
 
-/// Every name leads to this machine.
+/// A resolver in which every name leads to this machine.
 struct Here;
 
 #[async_trait]

@@ -1,5 +1,4 @@
-//! Calls that wait for a person, and calls that wait for those. The clock is the test's own, and stands still
-//! but where the test moves it.
+//! Tests of calls that wait for a person, and of calls that wait for those. The test controls the clock.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
@@ -21,7 +20,7 @@ use tokio::sync::Notify;
 
 use crate::Here;
 
-/// A person who answers when the test says so.
+/// A person who answers when the test allows.
 #[derive(Default)]
 struct Person {
     asked: Notify,
@@ -92,7 +91,7 @@ fn told(result: CallResult) -> String {
     }
 }
 
-/// Seconds of a call.
+/// The time limit of a call in seconds.
 const LIMIT: u64 = 30;
 
 #[tokio::test(start_paused = true)]

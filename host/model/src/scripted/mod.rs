@@ -83,7 +83,7 @@ use transcript::{AgentScript, ScriptedTurn, TurnEnding};
 const BYTES_PER_TOKEN: usize = 4;
 
 /// A model that plays a [`Transcript`]. Each value plays it once, from the start. The parsed transcript is
-/// shared, so that another model costs little.
+/// shared, so another model costs little.
 pub struct ScriptedModel {
     transcript: Arc<Transcript>,
     /// The number of turns that each script with a fixed spawn index has played.

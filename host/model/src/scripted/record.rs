@@ -18,7 +18,7 @@ use crate::{
 /// allow less depth than JSON parsers.
 const MAX_YAML_DEPTH: usize = 16;
 
-/// The calls recorded so far. Clones share one list, so that all models of a run record into one transcript.
+/// The calls recorded so far. Clones share one list, so all models of a run record into one transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Arc<Mutex<RecordingState>>);
 

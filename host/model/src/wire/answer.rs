@@ -57,7 +57,7 @@ pub(crate) struct StreamedAnswer {
     pub(crate) thoughts: StreamedReasoning,
     /// The identity of the model, for example `openai:kimi-k2@api.moonshot.ai`, to label its reasoning.
     model: String,
-    /// A number in the ids of calls that the server sent without an id, so that these ids are unique in a
+    /// A number in the ids of calls that the server sent without an id, so these ids are unique in a
     /// conversation.
     turn: usize,
 }
@@ -215,7 +215,7 @@ impl StreamedAnswer {
             let id = if usable { call.id } else { format!("call_{}_{}", self.turn, index + 1) };
             // Some servers send no arguments at all in place of an empty object.
             let empty = matches!(call.arguments.trim(), "" | "null");
-            // INV-470: repaired here, so that the stored conversation is readable by every program.
+            // INV-470: repaired here, so the stored conversation is readable by every program.
             let arguments =
                 if empty { "{}".to_owned() } else { mend_owned(unwrap_arguments(call.arguments)) };
             calls.push(ToolCall { id, name: call.name, arguments });
@@ -259,8 +259,7 @@ impl PartialCall {
         Ok(())
     }
 
-    /// Returns whether the arguments are a complete JSON object, so that a further piece belongs to another
-    /// call.
+    /// Returns whether the arguments are a complete JSON object, so a further piece belongs to another call.
     pub(crate) fn is_whole(&self) -> bool {
         self.shape.whole && self.shape.depth == 0
     }

@@ -14,7 +14,7 @@ use crate::limits::CONNECT_TIMEOUT;
 use crate::text::quote_text;
 
 /// Headers that a configuration cannot set, because they frame the request, or contain the key, which has a
-/// setting of its own.
+/// separate setting.
 const RESERVED_HEADERS: [&str; 9] = [
     "authorization",
     "connection",
@@ -27,8 +27,8 @@ const RESERVED_HEADERS: [&str; 9] = [
     "x-api-key",
 ];
 
-/// The URL of all requests to one model. Redirects are not followed and proxies are not used, so that a
-/// request, and above all its key, goes only to the host of this URL.
+/// The URL of all requests to one model. Redirects are not followed and proxies are not used, so a request,
+/// and above all its key, goes only to the host of this URL.
 pub(crate) struct Endpoint {
     client: reqwest::Client,
     url: Url,

@@ -29,7 +29,7 @@ pub(crate) fn arguments_object(arguments: &str) -> Value {
     }
 }
 
-/// The arguments of an earlier call as JSON text. Valid arguments keep the model's own bytes, so that the
+/// The arguments of an earlier call as JSON text. Valid arguments keep the model's own bytes, so the
 /// provider's prompt cache matches.
 pub(crate) fn arguments_text(arguments: &str) -> Cow<'_, str> {
     match serde_json::from_str::<Value>(arguments) {

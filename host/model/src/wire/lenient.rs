@@ -1,5 +1,5 @@
 //! Reads fields of a server's JSON as leniently as needed: a number may be a float or a text, a text may be
-//! null. A field of the wrong type counts as absent, so that the answer is not lost.
+//! null. A field of the wrong type counts as absent, so the answer is not lost.
 
 use serde_json::{Map, Value};
 

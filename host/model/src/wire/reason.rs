@@ -69,7 +69,7 @@ const FAILURES: [&str; 14] = [
 /// and not a good end.
 ///
 /// # Errors
-/// When the word means that the provider failed in the middle of the answer.
+/// When the word means: the provider failed in the middle of the answer.
 pub(crate) fn parse_stop_reason(word: &str) -> Result<StopReason, ModelError> {
     let lower = word.trim().to_ascii_lowercase().replace('-', "_");
     let lower = lower.strip_prefix("finishreason.").unwrap_or(&lower);

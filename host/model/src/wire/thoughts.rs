@@ -158,8 +158,8 @@ impl StreamedReasoning {
         }
     }
 
-    /// All reasoning of the answer, labelled with `model`. `cut` is true if the answer was cut off, so that
-    /// an unsigned thought among signed ones is incomplete.
+    /// All reasoning of the answer, labelled with `model`. `cut` is true if the answer was cut off, so an
+    /// unsigned thought among signed ones is incomplete.
     pub(crate) fn into_reasoning(self, model: &str, calls: usize, cut: bool) -> Option<Reasoning> {
         let mut reasoning = self.reasoning;
         // A field that the model sent empty: only DeepSeek requires such a field back, and only with a call.
@@ -182,7 +182,7 @@ impl StreamedReasoning {
     }
 
     fn has_room(&mut self, value: &Value) -> bool {
-        // Measured as JSON text, so that brackets and names count too.
+        // Measured as JSON text, so brackets and names count too.
         let bytes = match value {
             Value::String(text) => text.len(),
             other => other.to_string().len(),

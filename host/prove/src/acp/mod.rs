@@ -1,6 +1,6 @@
 //! Attacks on `belljar acp` by an editor that is hostile.
 //!
-//! Each attack is made on a process of its own, with a scripted model and two sessions: the attacker's, and a
+//! Each attack is made on a separate process, with a scripted model and two sessions: the attacker's, and a
 //! neighbour's. Afterwards three things are checked: what the attacker was answered; that no file has
 //! changed; and that the same process answers the neighbour correctly.
 

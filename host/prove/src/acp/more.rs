@@ -163,7 +163,7 @@ async fn repeat_commands(stage: &AcpStage) -> Result<String> {
     Ok(told)
 }
 
-/// Made on a process of its own, because the stage's process must answer its neighbour, which reads its
+/// Made on a separate process, because the stage's process must answer its neighbour, which reads its
 /// answers.
 async fn leave_unread(stage: &AcpStage) -> Result<String> {
     let mut peer = stage.start_another().await?;

@@ -53,8 +53,8 @@ impl AcpStage {
         Ok(Self { _dir: dir, root, peer: Mutex::new(peer), neighbour, program, cache })
     }
 
-    /// Starts another editor with a process of its own, for an attack after which the process can no longer
-    /// be used.
+    /// Starts another editor with a separate process, for an attack after which the process can no longer be
+    /// used.
     pub(super) async fn start_another(&self) -> Result<EditorPeer> {
         let home = self.root.join("home");
         EditorPeer::start(&self.program, &home, &self.cache, &self.workspace()).await

@@ -1,11 +1,10 @@
-//! Attacks on `belljar agents add`, `update` and `remove`: sources that name what is not theirs,
-//! that are shown as something else than they are, or that cost more than they are worth.
+//! Attacks on `belljar agents add`, `update` and `remove`: sources that name what is not theirs, that are
+//! shown as something else than they are, or that cost more than they are worth.
 //!
-//! Each is made in a directory of its own, and the real program runs on it with a home of its own
-//! in which an honest library is installed. Of each is asked: was it refused, or only its honest
-//! part taken, with these words; is nothing of outside installed, nothing outside the home written,
-//! nothing run, and no more memory or time used than the bounds below say; and is the honest
-//! library's agent still there, during and after.
+//! Each is made in a separate directory, and the real program runs on it with a separate home in which an
+//! honest library is installed. Of each is asked: was it refused, or only its honest part taken, with these
+//! words; is nothing of outside installed, nothing outside the home written, nothing run, and no more memory
+//! or time used than the bounds below say; and is the honest library's agent still there, during and after.
 
 mod archives;
 mod folders;

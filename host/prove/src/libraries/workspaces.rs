@@ -42,7 +42,7 @@ pub(super) const ATTACKS: &[Attack<LibraryStage>] = &[
         false,
         |stage| {
             Box::pin(async move {
-                // A workspace of its own, because the neighbour's commands would report the link too.
+                // A separate workspace, because the neighbour's commands would report the link too.
                 let workspace = stage.path("workspace/cloned");
                 std::fs::create_dir(&workspace)?;
                 symlink(stage.path("outside"), workspace.join(".belljar"))?;

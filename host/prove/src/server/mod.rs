@@ -1,9 +1,9 @@
 //! Attacks on a running `belljar serve`: by strangers, with keys of each scope, and by a tool.
 //!
-//! A real server with two tenants is started from the program under test, in a directory of its own. After
-//! each attack three things are checked: what the attacker was answered; that the other tenant, and, unless
-//! the attack may change it, the attacker's own tenant, have the same data as before, and no answer contained
-//! a path of the host; and that the neighbour, a member of the other tenant who sends requests all the while,
+//! A real server with two tenants is started from the program under test, in a separate directory. After each
+//! attack three things are checked: what the attacker was answered; that the other tenant, and, unless the
+//! attack may change it, the attacker's own tenant, have the same data as before, and no answer contained a
+//! path of the host; and that the neighbour, a member of the other tenant who sends requests all the while,
 //! got correct answers.
 
 mod attacks;

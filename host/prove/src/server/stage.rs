@@ -1,4 +1,4 @@
-//! A real `belljar serve` with two tenants, in a directory of its own.
+//! A real `belljar serve` with two tenants, in a separate directory.
 //!
 //! `red` is the attacker's tenant, `blue` is its neighbour's. Both have a session, and agents whose model
 //! answers from a transcript.

@@ -373,8 +373,8 @@ async fn check_usable(ctx: &HandlerContext, slug: &Slug, text: &str) -> Result<(
     }
 }
 
-/// Lists the agents of the catalogue, which come mostly from files. Reads them on a thread, so that
-/// other requests do not wait.
+/// Lists the agents of the catalogue, which come mostly from files. Reads them on a thread, so other requests
+/// do not wait.
 async fn on_disk(ctx: &HandlerContext) -> Result<Vec<ResolvedAgent>, Problem> {
     let service = ctx.service.clone();
     let look = move |stop: &StopSignal| {

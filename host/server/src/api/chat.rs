@@ -103,8 +103,8 @@ impl EventListener for UnchangedEvents {
     }
 }
 
-/// Adds the ids of the session and the message to the answer's headers, so that the caller has them
-/// before the body.
+/// Adds the ids of the session and the message to the answer's headers, so the caller has them before the
+/// body.
 fn add_turn_ids(turn: &RunningTurn, mut response: Response) -> Response {
     for (name, id) in [(SESSION, &turn.session), (MESSAGE, &turn.message)] {
         if let Ok(value) = HeaderValue::from_str(id) {

@@ -19,8 +19,8 @@ use crate::routes::RouteOp;
 /// stream, counts in the last bucket.
 const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 600.0];
 
-/// The most tenants with series of their own, the first by name, because a collector keeps each series
-/// for ever. The turns of other tenants count together, without a name.
+/// The most tenants with separate series, the first by name, because a collector keeps each series for ever.
+/// The turns of other tenants count together, without a name.
 const MAX_TENANTS: usize = 500;
 
 /// The counters of one server.

@@ -208,8 +208,7 @@ impl QuestionBody {
 }
 
 impl AnswerBody {
-    /// Checks that exactly one of `answer` and `text` is set; an empty text means that the person has
-    /// no answer.
+    /// Checks that exactly one of `answer` and `text` is set; an empty text means: the person has no answer.
     fn into_person_answer(self) -> Result<PersonAnswer, Problem> {
         match (self.answer, self.text) {
             (Some(word), None) => Ok(PersonAnswer::Permission(match word {

@@ -74,7 +74,7 @@ pub(crate) struct ToolsQuery {
 }
 
 /// `GET /v1/tools`. A tool without a stored description is compiled first. Compiling goes on beyond the
-/// call's time limit, so that a later call finds the result.
+/// call's time limit, so a later call finds the result.
 pub(crate) async fn list_tools(
     ctx: HandlerContext,
     QueryOf(query): QueryOf<ToolsQuery>,

@@ -96,7 +96,7 @@ pub(crate) async fn read_usage(
     };
     let by = query.by.as_deref().map(UsageGrouping::parse_grouping).transpose()?;
     let since = since.to_string();
-    // Days and parts come from one read of the store, so that both have equal sums.
+    // Days and parts come from one read of the store, so both have equal sums.
     let parts = ctx.store().usage_parts(&since).await?;
     let mut days: Vec<UsageRow> = Vec::new();
     for UsagePart { row, .. } in &parts {

@@ -82,7 +82,7 @@ pub(crate) fn is_to_stay_with_https(headers: &HeaderMap) -> bool {
     by_https(headers) || cookie_values(headers, &alone).next().is_some()
 }
 
-/// The text of a `Set-Cookie` header. It is marked sensitive, so that it is not logged.
+/// The text of a `Set-Cookie` header. It is marked sensitive, so it is not logged.
 fn cookie_line(
     headers: &HeaderMap,
     prefix: &str,

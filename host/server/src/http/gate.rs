@@ -189,8 +189,8 @@ fn refusal_response(problem: Problem, request: &Request) -> Response {
     response
 }
 
-/// Calls the handler of a change, and writes the call's line in the audit log. Goes on after the caller
-/// has disconnected, so that a begun change is always logged.
+/// Calls the handler of a change, and writes the call's line in the audit log. Goes on after the caller has
+/// disconnected, so a begun change is always logged.
 async fn call_with_audit(
     app: App,
     route: &'static Route,

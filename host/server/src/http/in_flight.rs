@@ -196,8 +196,8 @@ impl InFlight {
 }
 
 impl FlightInner {
-    /// Each limit that applies to a request, with the problem if it is reached. The narrowest comes
-    /// first, so that a request that waits for its key's limit takes no bytes from other callers.
+    /// Each limit that applies to a request, with the problem if it is reached. The narrowest comes first, so
+    /// a request that waits for its key's limit takes no bytes from other callers.
     fn bounds_with_problems(&self) -> impl Iterator<Item = (&Arc<Semaphore>, fn() -> Problem)> {
         let key = self.key.iter().map(|key| (key, key_full as fn() -> Problem));
         key.chain([

@@ -21,8 +21,8 @@ const ID_DIGITS: usize = 2 * ID_BYTES;
 const SECRET_BYTES: usize = 32;
 const SECRET_LETTERS: usize = 43;
 
-/// A digest that no secret has. The secret of an unknown key is compared with it, so that the check
-/// takes as long as for a known key.
+/// A digest that no secret has. The secret of an unknown key is compared with it, so the check takes as long
+/// as for a known key.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// A newly made key, login or link. Its text is shown once and not stored.
@@ -72,8 +72,8 @@ impl<'a> PresentedKey<'a> {
         fits.then_some(Self { id, secret })
     }
 
-    /// Returns whether the secret has the stored digest; `stored` is `None` for an unknown key. Takes
-    /// the same time in every case, so that a caller cannot measure whether a key exists.
+    /// Returns whether the secret has the stored digest; `stored` is `None` for an unknown key. Takes the
+    /// same time in every case, so a caller cannot measure whether a key exists.
     pub(crate) fn matches_digest(&self, stored: Option<&str>) -> bool {
         let expected = stored.unwrap_or(NOBODY);
         let same = secret_digest(self.secret).as_bytes().ct_eq(expected.as_bytes());

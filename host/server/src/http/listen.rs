@@ -135,8 +135,8 @@ impl App {
         cut: &CancellationToken,
     ) {
         let cut = cut.child_token();
-        // INV-99, INV-111: the number of connections is bounded for each address and in total, so that
-        // one address cannot keep out the others.
+        // INV-99, INV-111: the number of connections is bounded for each address and in total, so one address
+        // cannot keep out the others.
         let peer = match self.peers().enter_connection(from.into(), cut.clone()) {
             Ok(peer) => peer,
             Err(PeersFull::Address) => {
@@ -167,7 +167,7 @@ impl App {
         let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let _place = place;
-            // An error means that the client was too slow to read the reason.
+            // An error means: the client was too slow to read the reason.
             let _ = tokio::time::timeout(FULL_TIMEOUT, turn_away(stream, problem)).await;
         });
     }
@@ -193,7 +193,7 @@ impl App {
                 }
                 Err(error) => tracing::error!(%error, "the tenants cannot be read"),
             }
-            // Settings are read now, so that a faulty file is logged before a turn begins.
+            // Settings are read now, so a faulty file is logged before a turn begins.
             self.services().look_for_changes(LookDepth::IfChanged).await;
         }
     }

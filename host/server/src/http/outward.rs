@@ -92,8 +92,7 @@ pub(crate) struct PlaceHider {
 
 #[derive(Debug, Default, Clone)]
 struct HiddenPlaces {
-    /// The paths with their replacements, longest first, so that a path is found before its parent
-    /// directory is.
+    /// The paths with their replacements, longest first, so a path is found before its parent directory is.
     places: Vec<(String, String)>,
     /// The shortest of these paths in JSON form, without those below another one: a text that contains
     /// none of them contains no path at all.
@@ -143,8 +142,7 @@ impl PlaceHider {
         PublicText(hidden.unwrap_or_default().to_string())
     }
 
-    /// Masks an event for a WebSocket. The result is kept, so that it is computed once for all
-    /// watchers.
+    /// Masks an event for a WebSocket. The result is kept, so it is computed once for all watchers.
     pub(crate) fn hide_in_event(&self, json: &Arc<str>) -> PublicEvent {
         let make = || {
             let text = format!("{{\"type\":\"event\",\"event\":{json}}}");

@@ -208,7 +208,7 @@ impl PeerPlace {
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        // Locked in the same order as in `make_room`, so that no deadlock can occur.
+        // Locked in the same order as in `make_room`, so no deadlock can occur.
         let since = self.0.peers.lock_state().next_idle_number();
         let mut work = self.0.line.lock_work();
         *work = ConnectionWork { busy: work.busy.saturating_sub(1), since, ..*work };

@@ -12,7 +12,7 @@ pub(crate) struct RefusedCaller {
     pub(crate) problem: Problem,
     /// The tenant and name that belong to the key; `None` if the server does not know the key.
     pub(crate) claimed: Option<ClaimedKey>,
-    /// True if the secret was wrong, so that the caller may be guessing keys.
+    /// True if the secret was wrong, so the caller may be guessing keys.
     pub(crate) tried: bool,
     /// The issuer that signed the caller's token. Refused tokens of one issuer share a limit.
     pub(crate) issuer: Option<Arc<str>>,

@@ -35,8 +35,7 @@ const MAX_DESCRIPTION: usize = 1_000;
 /// The interval in which the server looks for a question whose event has already arrived.
 const QUESTION_LOOK: Duration = Duration::from_millis(20);
 
-/// A note stored with each turn that began by MCP, so that a later request about the task finds the
-/// turn.
+/// A note stored with each turn that began by MCP, so a later request about the task finds the turn.
 #[derive(Serialize, Deserialize)]
 struct TurnNote {
     wire: NoteWire,
@@ -104,7 +103,7 @@ async fn runnable_agents(client: &ProtocolClient) -> Result<Vec<AgentTool>, Serv
 }
 
 /// The name of an agent as a tool, in the characters that MCP allows. Any other letter becomes its code
-/// point, so that no two agents have the same name. For example, `é` becomes `.e9`.
+/// point, so no two agents have the same name. For example, `é` becomes `.e9`.
 fn name_of(agent: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let letter = |c: char| match c {
@@ -289,7 +288,7 @@ async fn ask_question(
         (AskingWay::Nobody | AskingWay::Now(_) | AskingWay::Later, _) => Value::Null,
     };
     let word = answer_from_client(&question.kind, &given);
-    // An error means that another caller has answered, or that the turn has ended.
+    // An error means: another caller has answered, or that the turn has ended.
     let _ = client.service.answer_question(&turn.session, question.id, word, &client.actor);
     Ok(None)
 }

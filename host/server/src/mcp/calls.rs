@@ -205,7 +205,7 @@ impl ProgressReporter {
         let mut report = ProgressNotificationParam::new(self.token.clone(), progress_number(done));
         report.total = total.filter(|total| *total >= done).map(progress_number);
         report.message = Some(text).filter(|text| !text.is_empty());
-        // An error means that the client has disconnected, and its request ends anyway.
+        // An error means: the client has disconnected, and its request ends anyway.
         let _ = peer.notify_progress(report).await;
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ProtocolClient {
     pub(crate) waits: Arc<WaitingRequests>,
     /// The readable resources that changed in this client's session.
     pub(crate) touched: ResourceChanges,
-    /// True if no other door can answer a question, so that only this client's person can.
+    /// True if no other door can answer a question, so only this client's person can.
     pub(crate) alone: bool,
     /// The number of the client's MCP session, unique in this process; `None` for messages outside of
     /// sessions.

@@ -146,8 +146,7 @@ impl McpDoor {
     /// Notes the owner of a new session, unless the key or its tenant has too many open ones. INV-383:
     /// a tenant with any number of subjects cannot use up the sessions of other tenants.
     async fn record_owner(&self, id: &str, whose: Key) -> Result<(), String> {
-        // Locked until the owner is noted, so that no session begins in between and is removed at once
-        // as unknown.
+        // Locked until the owner is noted, so no session begins in between and is removed at once as unknown.
         let alive = self.sessions.sessions.read().await;
         let mut owners = self.lock_owners();
         owners.retain(|id, _| alive.contains_key(id.as_str()));
@@ -225,9 +224,9 @@ impl ClientLookup for KeyedClients {
         let named = cx.client_info();
         let named = named.map_or_else(String::new, |it| format!("{} {}", it.name, it.version));
         let client = self.pooled_client(&guest, named);
-        // The jar is made now, so that this request reports a tenant that has no free place.
+        // The jar is made now, so this request reports a tenant that has no free place.
         if let Err(error) = client.direct_session().await {
-            // A client that got no jar is removed, so that refused callers use no memory.
+            // A client that got no jar is removed, so refused callers use no memory.
             let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
             // It stays if another request of the key has got a jar meanwhile.
             if let Entry::Occupied(entry) = pool.entry(guest.owner_key())

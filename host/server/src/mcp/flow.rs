@@ -16,9 +16,8 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-/// The most requests of a client that are in progress or whose answer is unread. INV-298: beyond this
-/// number the client's connection is not read, so that its cost is bounded and only its own connection
-/// is blocked.
+/// The most requests of a client that are in progress or whose answer is unread. INV-298: beyond this number
+/// the client's connection is not read, so its cost is bounded and only its own connection is blocked.
 const MAX_OPEN: usize = 256;
 
 /// The time after which requests beyond [`MAX_OPEN`] are refused, if all open ones are in use and some
@@ -172,7 +171,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
                 (JsonRpcMessage::Request(request), None) => {
                     let answer = without_place(&request.request, request.id.clone());
                     let telling = self.inner.send(answer);
-                    // An error means that the client has disconnected, which the next read reports.
+                    // An error means: the client has disconnected, which the next read reports.
                     self.telling = Some(Box::pin(async move { drop(telling.await) }));
                     continue;
                 }

@@ -74,9 +74,9 @@ pub(crate) async fn answer_request(ctx: HandlerContext, request: Request) -> Res
 }
 
 /// Returns whether a client accepts an event with an empty `data` line. The library sends such an event
-/// before every answer, so that a lost stream can be resumed. Revision 2025-11-25 introduced it;
-/// clients of earlier revisions parse the data as JSON and disconnect. A request without the version
-/// header is of an earlier revision, or begins a session.
+/// before every answer, so a lost stream can be resumed. Revision 2025-11-25 introduced it; clients of
+/// earlier revisions parse the data as JSON and disconnect. A request without the version header is of an
+/// earlier revision, or begins a session.
 fn takes_priming(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= FIRST_PRIMED)

@@ -73,7 +73,7 @@ impl WatchedResources {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for uri in watched.into_iter().filter(|uri| has_changed(uri, before, now)) {
             let updated = ResourceUpdatedNotificationParam::new(uri);
-            // An error means that the client has disconnected, and its session ends.
+            // An error means: the client has disconnected, and its session ends.
             let _ = cx.peer.notify_resource_updated(updated).await;
         }
     }
@@ -98,7 +98,7 @@ pub(super) async fn notify_until_end(
         check_own_resource(client, uri).await?;
     }
     let mut versions = client.touched.0.subscribe();
-    // Compared with zero, so that calls that ended before this point are reported too.
+    // Compared with zero, so calls that ended before this point are reported too.
     let mut before = ResourceVersions::default();
     loop {
         let now = *versions.borrow_and_update();
@@ -108,7 +108,7 @@ pub(super) async fn notify_until_end(
             }
         }
         if now.files != before.files {
-            // An error means that the client did not subscribe to this list.
+            // An error means: the client did not subscribe to this list.
             let _ = cx.sink().notify_resource_list_changed().await;
         }
         before = now;

@@ -15,7 +15,7 @@ use crate::openai::params::invalid_value;
 
 /// The turn for a request without a previous response, which contains the whole conversation. If the tool
 /// results at its end answer the open calls of a stored session with the same agent, the turn is the next one
-/// of that session, so that the agent knows its own earlier work. Otherwise the turn begins a new session.
+/// of that session, so the agent knows its own earlier work. Otherwise the turn begins a new session.
 pub(crate) async fn turn_from_conversation(
     ctx: &HandlerContext,
     model: &str,

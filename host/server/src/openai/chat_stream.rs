@@ -17,7 +17,7 @@ pub(crate) struct ChatStream {
     pub(crate) created: i64,
     /// True if the caller requested a last chunk with the usage.
     pub(crate) usage: bool,
-    /// True after a step with text was sent, so that the next one needs a separator.
+    /// True after a step with text was sent, so the next one needs a separator.
     pub(crate) said: bool,
 }
 

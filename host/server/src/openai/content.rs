@@ -77,7 +77,7 @@ pub(crate) fn parse_agent_text(
     Ok(texts.join("\n"))
 }
 
-/// The text in place of an image or file in a tool's result, so that the agent knows that there was one.
+/// The text in place of an image or file in a tool's result, so the agent knows that there was one.
 pub(crate) const LEFT_OUT: &str = "[a part of this result is no text, and was left out]";
 
 /// Replaces the bytes of images in items by the name of the file in which the image is stored.

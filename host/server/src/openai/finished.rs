@@ -1,5 +1,5 @@
 //! A turn in the terms of OpenAI's API: the agent's texts, the calls at the end, and how it ended. Made from
-//! the stored turn, so that an answer, a stream's end and a later read agree.
+//! the stored turn, so an answer, a stream's end and a later read agree.
 
 use belljar_agent::{ChatMessage, RunError, ToolCall, Usage, frame};
 use belljar_session::StoredTurnOf;

@@ -29,7 +29,7 @@ pub(crate) fn call_id(message: &str, place: usize) -> String {
 /// The message's id and the index in a call's id; `None` if this server did not make the id.
 pub(crate) fn parse_call_id(id: &str) -> Option<(&str, usize)> {
     let (message, place) = id.strip_prefix("call_")?.rsplit_once('_')?;
-    // Accepted only if it is formatted exactly as it is made, so that each call has one id.
+    // Accepted only if it is formatted exactly as it is made, so each call has one id.
     let number = place.parse::<usize>().ok().filter(|number| number.to_string() == place)?;
     is_id(message).then_some((message, number))
 }

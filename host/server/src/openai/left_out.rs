@@ -1,4 +1,4 @@
-//! The parts of a request that belljar has no use for, so that the answer can name them.
+//! The parts of a request that belljar has no use for, so the answer can name them.
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;

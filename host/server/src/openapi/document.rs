@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(count, described().count());
     }
 
-    /// The types of the page's code are generated from a file, so that no server has to run at build time.
+    /// The types of the page's code are generated from a file, so no server has to run at build time.
     #[test]
     fn the_document_that_the_page_is_typed_by_is_this_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/openapi.json");

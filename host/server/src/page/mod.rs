@@ -37,7 +37,7 @@ const SHELL: &str = "index.html";
 /// The prefix of the API's paths, below which no page is served.
 const API: &str = "/v1/";
 
-/// The directory of files whose names contain a digest of the content, so that their content never changes.
+/// The directory of files whose names contain a digest of the content, so their content never changes.
 const ASSETS: &str = "assets/";
 
 /// The first parts of the paths at which a browser gets the page, for example `/sessions/ID`.

@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 16;
 /// The most bytes of waiting frames. A larger frame waits alone.
 const MAX_WAITING_BYTES: u32 = 64 << 10;
 
-/// The interval in which an idle stream sends a comment, so that no proxy closes it.
+/// The interval in which an idle stream sends a comment, so no proxy closes it.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The comment that an idle stream sends.
@@ -122,7 +122,7 @@ pub(crate) struct StreamClock {
 /// The action whose timer is due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DueAction {
-    /// Send a comment, so that no proxy closes the stream.
+    /// Send a comment, so no proxy closes the stream.
     Word,
     /// Check whether the caller's key is still valid.
     Look,

@@ -153,7 +153,7 @@ struct SocketConnection {
     room: Arc<Semaphore>,
     watched: HashMap<String, WatchedSession>,
     turns: Arc<BoundedCounter>,
-    /// Cancelled at the connection's end, so that all its tasks end.
+    /// Cancelled at the connection's end, so all its tasks end.
     over: CancellationToken,
 }
 
@@ -221,7 +221,7 @@ impl SocketConnection {
                 break;
             }
         }
-        // The connection's tasks drop their ends of the outbox, so that the writer ends.
+        // The connection's tasks drop their ends of the outbox, so the writer ends.
         connection.watched.clear();
         drop(connection);
         let _ = tokio::time::timeout(WRITE_TIMEOUT, writer).await;
@@ -456,7 +456,7 @@ async fn send_to_outbox(
     message: &ServerMessage,
 ) {
     match serde_json::to_string(message) {
-        // An error means that the connection has ended.
+        // An error means: the connection has ended.
         Ok(text) => drop(outbox.send(OutboxItem::Text(outward.hide_in_json(text))).await),
         Err(error) => tracing::error!(%error, "a message cannot be written as JSON"),
     }

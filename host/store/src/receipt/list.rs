@@ -1,4 +1,4 @@
-//! Reads receipts from rows of their own and from packed rows, sorted by time and then by id.
+//! Reads receipts from separate rows and from packed rows, sorted by time and then by id.
 
 use sqlx::{Row as _, SqliteConnection};
 
@@ -64,7 +64,7 @@ impl Store {
         if limit == 0 {
             return Ok(ListPage { rows: Vec::new(), more: false });
         }
-        // Plain and packed rows are read in one transaction, so that no receipt is added in between.
+        // Plain and packed rows are read in one transaction, so no receipt is added in between.
         let mut state = self.begin_read(WHAT).await?;
         let place = match before {
             None => None,
@@ -144,13 +144,13 @@ impl Store {
         Ok(None)
     }
 
-    /// The latest receipts in rows of their own: one more than requested, or up to the limit of bytes.
+    /// The latest receipts in separate rows: one more than requested, or up to the limit of bytes.
     async fn receipt_rows(
         &self,
         state: &mut SqliteConnection,
         asked: ReceiptQuery<'_>,
     ) -> Result<FoundReceipts, StoreError> {
-        // Sizes are read first, so that a row that does not fit is not read at all.
+        // Sizes are read first, so a row that does not fit is not read at all.
         let select = concat!(
             "WITH sized AS (SELECT r.id, r.created, octet_length(r.body) AS bytes \
              FROM receipts r JOIN sessions s ON s.id = r.session_id \

@@ -1,6 +1,6 @@
 //! Receipts: the effects and costs of tool calls.
 //!
-//! A receipt is stored in a row of its own, or packed with others into one row, for example for a client that
+//! A receipt is stored in a separate row, or packed with others into one row, for example for a client that
 //! sends many calls per second. Readers see no difference.
 
 mod list;
@@ -41,7 +41,7 @@ pub struct ReceiptRow<B = Value> {
     pub created: i64,
 }
 
-/// A receipt to store, with its contents already as JSON text, so that storing many at once costs little.
+/// A receipt to store, with its contents already as JSON text, so storing many at once costs little.
 pub type NewReceipt = ReceiptRow<JsonText>;
 
 /// JSON as text.

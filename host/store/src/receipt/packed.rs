@@ -10,13 +10,13 @@ use crate::error::StoreError;
 use crate::open::BadRow;
 use crate::statement::{NoRowMeaning, SqlStatement, check_bytes};
 
-/// The fewest receipts that are packed; fewer get rows of their own.
+/// The fewest receipts that are packed; fewer get separate rows.
 const MIN_PACKED: usize = 4;
 
 /// The most receipts of one packed row.
 const MAX_PACKED: usize = 128;
 
-/// The most bytes of contents of a packed receipt; a larger one gets a row of its own.
+/// The most bytes of contents of a packed receipt; a larger one gets a separate row.
 const MAX_SMALL: usize = 16 << 10;
 
 /// The bytes of contents after which a packed row gets no more receipts.
@@ -25,7 +25,7 @@ const MAX_CONTENTS: usize = 512 << 10;
 /// The most bytes of a packed row after decompression.
 const MAX_UNPACKED: usize = 4 << 20;
 
-/// The bytes that each receipt counts for besides its contents, as if it had a row of its own.
+/// The bytes that each receipt counts for besides its contents, as if it had a separate row.
 const ROW_BYTES: usize = 128;
 
 /// A packed row, as read from the table.

@@ -1,4 +1,4 @@
-//! Receipts in rows of their own.
+//! Receipts in separate rows.
 
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;

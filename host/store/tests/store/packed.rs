@@ -1,4 +1,4 @@
-//! Tests of packed receipts: they are read as if each had a row of its own.
+//! Tests of packed receipts: they are read as if each had a separate row.
 
 use belljar_store::{ReceiptRow, Store, StoreError, StoreWrite};
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ async fn they_take_little_room_and_count_for_their_length() {
     let text: usize = all.iter().map(|row| row.body.to_string().len()).sum();
     assert!(usize::try_from(packed).unwrap() * 2 < text, "{packed} of {text}");
     assert_eq!(rows(&store).await, all);
-    // Packed receipts count as if each had a row of its own.
+    // Packed receipts count as if each had a separate row.
     let counted = store.stored_bytes().await.unwrap() - before;
     assert_eq!(usize::try_from(counted).unwrap(), text + 128 * all.len());
 }

@@ -225,7 +225,7 @@ pub(crate) fn everything(id: &str) -> Vec<StoreWrite> {
     writes
 }
 
-/// One of each kind of write that belongs to a placeholder. `mark` is part of the ids, so that a second set
+/// One of each kind of write that belongs to a placeholder. `mark` is part of the ids, so a second set
 /// differs.
 pub(crate) fn hanging(session: &str, message: &str, mark: &str) -> Vec<StoreWrite> {
     let (session, message) = (session.to_owned(), message.to_owned());

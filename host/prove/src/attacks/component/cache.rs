@@ -101,7 +101,7 @@ fn open_sandbox(arena: &Arena, cache: &Path, compiler: Compiler) -> Result<Sandb
     Ok(arena.own_sandbox(Some(cache.to_owned()), compiler).map_err(anyhow::Error::from)?)
 }
 
-/// A compiler that cannot run, so that a component loads only from the cache.
+/// A compiler that cannot run, so a component loads only from the cache.
 fn missing_compiler() -> Compiler {
     Compiler::Child { program: "/nonexistent/compiler".into(), args: Vec::new() }
 }

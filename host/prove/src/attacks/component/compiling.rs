@@ -251,7 +251,7 @@ async fn before_an_honest_one(arena: &Arena) -> Stopped {
     arena.jar_builder(&[]).open().await?;
     let own = arena.own_sandbox(None, arena.compiler()).map_err(anyhow::Error::from)?;
     let before = list_children();
-    // A custom section makes each module different, so that each is compiled separately.
+    // A custom section makes each module different, so each is compiled separately.
     let bomb = |n: u8| [heavy_module(), build_section(forge::CUSTOM, &[1, b'n', n])].concat();
     let bombs = [0, 1, 2, 3].map(|n| spawn_load(&own, bomb(n)));
     wait_for_child(&before).await?;

@@ -75,7 +75,7 @@ pub(super) fn build_module(functions: usize, body: &[u8]) -> Vec<u8> {
 
 /// A component that contains `depth` components within each other.
 pub(super) fn build_nested(depth: usize) -> Vec<u8> {
-    // Built from the innermost component outwards, in reverse byte order, so that each level is written once.
+    // Built from the innermost component outwards, in reverse byte order, so each level is written once.
     let (mut length, mut heads) = (COMPONENT.len(), Vec::with_capacity(depth));
     for _ in 0..depth {
         let head = [&[NESTED], encode_leb(length).as_slice()].concat();

@@ -76,7 +76,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// Checks that a guest is neither described nor loaded, so that none of its code runs.
+/// Checks that a guest is neither described nor loaded, so none of its code runs.
 async fn never_loaded(arena: &Arena, guest: Guest) -> Stopped {
     let verdict = not_described(arena, guest).await?;
     match arena.sandbox().load_component(&arena.guest_wasm(guest)).await {
@@ -109,7 +109,7 @@ async fn call_ungranted_imports(arena: &Arena) -> Stopped {
         return Err(Escape::new(format!("not every refusal is in the receipt: {denials:?}")));
     }
     // Today a refused call with a resource as its argument ends the whole tool call, so each is made in a
-    // call of its own.
+    // separate call.
     let resolve = json!({ "do": "resolve", "name": "localhost" });
     for step in [resolve, json!({ "do": "http", "request": request })] {
         jar.try_steps(json!([step])).await.check_denied(DenyCode::InterfaceNotGranted)?;

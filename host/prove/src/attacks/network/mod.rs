@@ -56,7 +56,7 @@ fn all_denied(steps: &StepResults, words: &[&str], code: DenyCode) -> Stopped {
     steps.all_refused(0, words)
 }
 
-/// Checks that the granted server has received nothing so far and answers an allowed request now, so that the
+/// Checks that the granted server has received nothing so far and answers an allowed request now, so the
 /// earlier requests were refused for what they were.
 async fn check_untouched(jar: &OpenJar, peer: &LoopbackPeer) -> Result<(), Escape> {
     if let Some(asked) = peer.received_requests().first() {

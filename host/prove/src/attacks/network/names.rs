@@ -344,7 +344,7 @@ async fn two_requests(arena: &Arena) -> Stopped {
         request_step(&wire.at.to_string(), "/", json!({ "headers": headers, "body": second }))
     };
     let steps = jar.run_steps(json!([announced("0"), announced("6")])).await?;
-    // The jar is closed, so that all that the host has sent is on the wire.
+    // The jar is closed, so all that the host has sent is on the wire.
     jar.jar().close().await;
     let sent = String::from_utf8_lossy(&wire.received_bytes().await?).into_owned();
     // A request that is refused before its head was sent leaves nothing on the wire.
@@ -359,7 +359,7 @@ async fn two_requests(arena: &Arena) -> Stopped {
 /// as punycode.
 async fn look_alikes(arena: &Arena) -> Stopped {
     let port = arena.forbidden_address().port();
-    // The address itself is granted, so that only the name can be the reason of a refusal.
+    // The address itself is granted, so only the name can be the reason of a refusal.
     let granted = [format!("http://paypal.test:{port}"), format!("http://127.0.0.1:{port}")];
     let jar = open_network_jar(arena, &[&granted[0], &granted[1]]).await?;
     let ascii = ["xn--pypal-4ve.test", "paypaI.test", "paypa1.test", "paypal.test.evil.test"];

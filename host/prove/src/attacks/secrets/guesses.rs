@@ -136,8 +136,8 @@ async fn ask_guesses(
     }
 }
 
-/// Checks that no reply was withheld because of a secret, so that the receipt shows no difference between
-/// right and wrong guesses.
+/// Checks that no reply was withheld because of a secret, so the receipt shows no difference between right
+/// and wrong guesses.
 fn no_denials(steps: &StepResults) -> Result<(), Escape> {
     match &*steps.call.result.receipt.denials {
         [] => Ok(()),

@@ -88,7 +88,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// Attack `secrets-echo-compressed`: the attacker has the value repeated in a compressed reply.
 async fn hide_by_compression(arena: &Arena) -> Stopped {
-    // The block is stored without compression, so that a search of the raw bytes would find the value.
+    // The block is stored without compression, so a search of the raw bytes would find the value.
     let value = arena.secret_value();
     let codings = ["gzip", "br", "deflate", "zstd", "identity, gzip", "GZIP", "x-unheard-of"];
     let mut replies: Vec<_> = codings

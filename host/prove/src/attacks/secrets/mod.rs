@@ -39,7 +39,7 @@ async fn open_bound_jar(arena: &Arena, script: Script) -> Result<(LoopbackPeer, 
     Ok((peer, jar))
 }
 
-/// Checks that the server was sent the secret, so that it could repeat it.
+/// Checks that the server was sent the secret, so it could repeat it.
 fn check_peer_knows(arena: &Arena, peer: &LoopbackPeer) -> Result<(), Escape> {
     let value = format!("authorization: Bearer {}\r\n", arena.secret_value());
     match peer.received_requests().last() {

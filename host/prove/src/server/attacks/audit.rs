@@ -66,7 +66,7 @@ fn list_refusals<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
 
 /// Attack `server-audit-silenced`: the attacker drowns the refusals of a member in requests of strangers.
 async fn silence_audit(stage: &ServerStage) -> Stopped {
-    // A new key, so that its lines can be told from those of other attacks.
+    // A new key, so its lines can be told from those of other attacks.
     let key = stage.new_key("red", "read-only").await?;
     let member = stage.with_key(Some(&key));
     let path = format!("/v1/sessions/{}", stage.session_id("red")?);

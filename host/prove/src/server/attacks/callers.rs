@@ -77,7 +77,7 @@ async fn expect_response_refused(stage: &ServerStage, more: Value, status: u16) 
     expect_refused(stage, "red-member", response_request(&body), status).await
 }
 
-/// Made on a server of its own, because blue's response changes what blue has.
+/// Made on a separate server, because blue's response changes what blue has.
 async fn continue_foreign_response(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     let body = json!({ "model": "teller", "input": "tell" });
@@ -177,7 +177,7 @@ async fn send_heavy_image(stage: &ServerStage) -> Stopped {
     Ok(Verdict::with_words(format!("too-large: {}", answer.body)))
 }
 
-/// Made on a server of its own, because the growth of its memory is measured.
+/// Made on a separate server, because the growth of its memory is measured.
 async fn leave_unread(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     own.set_client_address(1);

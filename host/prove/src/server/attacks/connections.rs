@@ -102,7 +102,7 @@ async fn hold_idle(stage: &ServerStage, begun: &str, rest: &str) -> Stopped {
 /// The number of these connections that answer after they have sent the end of a request.
 async fn count_answering(wires: Vec<ClientConnection>, rest: &str) -> Result<usize, Escape> {
     let mut open = 0;
-    // All are kept until the end, so that none makes room for another.
+    // All are kept until the end, so none makes room for another.
     let mut answered = Vec::with_capacity(wires.len());
     for mut wire in wires {
         wire.write(rest.as_bytes()).await?;

@@ -341,7 +341,7 @@ fn tasks_capability() -> Value {
     json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})
 }
 
-/// Made on a server of its own, because blue's task changes what blue has.
+/// Made on a separate server, because blue's task changes what blue has.
 async fn task_of_another(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     let (blue, red) = (own.client_for("blue-member"), own.client_for("red-admin"));
@@ -376,7 +376,7 @@ async fn task_of_another(stage: &ServerStage) -> Stopped {
     last.ok_or_else(|| Escape::new("nothing was tried"))
 }
 
-/// Made on a server of its own, because the growth of its memory is measured.
+/// Made on a separate server, because the growth of its memory is measured.
 async fn leave_unread(stage: &ServerStage) -> Stopped {
     let own = stage.start_another().await?;
     own.set_client_address(1);

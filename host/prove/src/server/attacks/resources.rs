@@ -69,7 +69,7 @@ async fn hold_bodies(stage: &ServerStage) -> Stopped {
 /// Attack `server-readers-slow`: the attacker asks 40 times for all that was said, and reads nothing.
 async fn hold_readers(stage: &ServerStage) -> Stopped {
     stage.red_may_change();
-    // The attacker first stores a message of the largest size, so that there is much to read.
+    // The attacker first stores a message of the largest size, so there is much to read.
     let body = json!({ "agent": "teller", "text": "a".repeat(2 << 20) });
     let answer = stage
         .client_for("red-member")

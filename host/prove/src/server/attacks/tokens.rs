@@ -168,7 +168,7 @@ impl IssuerScene {
 /// Answers requests as the issuer until the task is dropped.
 async fn answer_as_issuer(listener: TcpListener, documents: [String; 2], asked: Arc<AtomicUsize>) {
     while let Ok((stream, _)) = listener.accept().await {
-        // An error means that a client has disconnected, which does not matter here.
+        // An error means: a client has disconnected, which does not matter here.
         let _ = serve_document(stream, &documents, &asked).await;
     }
 }

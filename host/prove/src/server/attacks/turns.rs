@@ -98,7 +98,7 @@ async fn end_turn(caller: &ServerClient, session: &str, mut wire: ClientConnecti
 }
 
 /// Begins a turn as blue's member, has red's admin send a request about its session, and checks that the turn
-/// is unchanged. Runs on a server of its own, because blue's turn changes what blue has.
+/// is unchanged. Runs on a separate server, because blue's turn changes what blue has.
 async fn disturb_blue_turn(
     stage: &ServerStage,
     agent: &str,

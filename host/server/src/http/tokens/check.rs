@@ -123,8 +123,8 @@ fn claim_time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, &'
     whole.map(Some).ok_or("one of its times is none")
 }
 
-/// The refusal for an error of the library that checks tokens. An error about claims means that the
-/// signature was valid, because the library checks claims afterwards.
+/// The refusal for an error of the library that checks tokens. An error about claims means: the signature was
+/// valid, because the library checks claims afterwards.
 fn refusal_from_error(error: &jsonwebtoken::errors::Error) -> TokenRefusal {
     use jsonwebtoken::errors::ErrorKind;
     match error.kind() {

@@ -42,7 +42,7 @@ pub(super) struct IssuerKeyrings(Mutex<HashMap<String, Arc<IssuerKeyring>>>);
 #[derive(Default)]
 struct IssuerKeyring {
     known: Mutex<FetchedKeys>,
-    /// A lock that the fetching task holds, so that only one fetch runs at a time.
+    /// A lock that the fetching task holds, so only one fetch runs at a time.
     asking: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -20,7 +20,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 
 /// Installs this signature check in the library for tokens, for the whole process.
 pub(super) fn install_provider() {
-    // An error means that the embedding program has installed a provider already.
+    // An error means: the embedding program has installed a provider already.
     let _ = PROVIDER.install_default();
 }
 

@@ -54,8 +54,8 @@ impl UnverifiedToken {
             return None;
         }
         let head = parse_header(text)?;
-        // The head is parsed by two parsers, which must agree, so that no difference between them can
-        // be exploited.
+        // The head is parsed by two parsers, which must agree, so no difference between them can be
+        // exploited.
         let algorithm = SignatureKind::from_str(&head.alg).ok()?;
         let other = decode_header(text).ok()?;
         if format!("{:?}", other.alg) != algorithm.as_str() || head.crit.is_some() {

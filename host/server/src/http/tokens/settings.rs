@@ -19,7 +19,7 @@ pub(super) struct IssuerSettingCache {
     /// The time for which a read is fresh, counted from its end.
     fresh: Duration,
     last: Arc<Mutex<Option<(Instant, Word)>>>,
-    /// A lock that the reading task holds, so that only one read runs at a time.
+    /// A lock that the reading task holds, so only one read runs at a time.
     looking: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -49,8 +49,7 @@ impl IssuerSettingCache {
             let _looking = looking;
             let word: Word = issuers.in_force().await.map(Arc::from).map_err(Arc::from);
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            // Fresh from the end of the read on, so that callers that waited for a slow read begin no
-            // other.
+            // Fresh from the end of the read on, so callers that waited for a slow read begin no other.
             *last = Some((Instant::now(), Word::clone(&word)));
             word
         });

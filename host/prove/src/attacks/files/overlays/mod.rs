@@ -73,7 +73,7 @@ async fn open_unlimited(arena: &Arena) -> Result<OpenJar, Escape> {
     open_overlaid(arena, OverlayQuota::default()).await
 }
 
-/// Opens a jar with an overlay whose workspace the owner changes during the attack, so that the attack itself
+/// Opens a jar with an overlay whose workspace the owner changes during the attack, so the attack itself
 /// compares it.
 async fn open_unsealed(arena: &Arena) -> Result<OpenJar, Escape> {
     arena
