@@ -151,7 +151,7 @@ fn with_whole_subject(
     call
 }
 
-/// The open question with this number in a turn, with its session.
+/// The open question with the given number in a turn, with its session.
 fn find_open_question(door: &AcpDoor, turn: &str, id: u64) -> Option<(String, OpenQuestion)> {
     let mut all = door.service.open_questions(None).into_iter();
     all.find(|(_, question)| question.message == turn && question.id == id)

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
     use crate::client::EditorCapabilities;
 
-    /// The texts that an editor gets which loads a turn with these events, each with its session.
+    /// The texts that an editor gets which loads a turn with the given events, each with its session.
     fn told(events: &[Value]) -> Vec<(String, String)> {
         let past = ReplayedTurn {
             message: "m".to_owned(),

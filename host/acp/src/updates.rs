@@ -68,7 +68,7 @@ struct ShownCall {
 }
 
 impl UpdateMapper {
-    /// Creates the converter for the turn of this message.
+    /// Creates the converter for the turn of the given message.
     pub(crate) fn new(
         client: EditorCapabilities,
         session: &str,

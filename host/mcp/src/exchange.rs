@@ -156,8 +156,8 @@ impl<'a> ExchangeContext<'a> {
     }
 }
 
-/// Sends a request, and returns the answer with this id. Within a call, a server with a session may also send
-/// requests on a second stream.
+/// Sends a request, and returns the answer with the given id. Within a call, a server with a session may also
+/// send requests on a second stream.
 pub(crate) async fn send_request(
     gate: &OutgoingGate,
     to: &SessionAddress,
@@ -203,7 +203,7 @@ async fn request_answer(
     }
 }
 
-/// Finds the answer with this id among the messages of one body.
+/// Finds the answer with the given id among the messages of one body.
 fn answer_among(messages: Vec<RpcMessage>, id: u64) -> Result<Value, ExchangeFault> {
     let mut fault = "it does not answer";
     for message in messages {
@@ -456,7 +456,7 @@ fn read_event(
 }
 
 /// Handles a notification that arrives before the answer: a changed list of tools, or a progress report for
-/// the request with this id.
+/// the request with the given id.
 pub(crate) fn handle_message(
     method: &str,
     params: &Value,

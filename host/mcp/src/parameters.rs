@@ -24,8 +24,8 @@ struct MirroredArgument<'a> {
     header: HeaderName,
 }
 
-/// The headers for a call with these arguments. An argument that is missing, `null` or a list, for example,
-/// gets none.
+/// The headers for a call with the given arguments. An argument that is missing, `null` or a list, for
+/// example, gets none.
 pub(crate) fn argument_headers(schema: &Value, arguments: &Value) -> HeaderMap {
     let mut headers = HeaderMap::new();
     // The accepted schema was checked before; an invalid one adds no headers.

@@ -26,7 +26,8 @@ impl ServerProgram {
         Self { program, command_line, digest: None }
     }
 
-    /// The address of accepted tools for a program with this digest, so a changed program is another server.
+    /// The address of accepted tools for a program with the given digest, so a changed program is another
+    /// server.
     pub fn digest_address(&self, digest: &str) -> String {
         format!("{}{DIGEST}{digest}", self.command_line)
     }

@@ -36,7 +36,7 @@ impl ProtocolRevision {
         }
     }
 
-    /// The revision with this name; `None` if it is not supported.
+    /// The revision with the given name; `None` if it is not supported.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == name)
     }

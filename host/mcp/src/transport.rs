@@ -42,7 +42,7 @@ impl Transport {
         }
     }
 
-    /// Sends a request, and returns the answer with this id.
+    /// Sends a request, and returns the answer with the given id.
     pub(crate) async fn send_request(
         &mut self,
         gate: &OutgoingGate,

@@ -120,7 +120,7 @@ impl ModelResolveError {
 }
 
 impl ModelRegistry {
-    /// Creates a registry of these models. `env` returns the value of an environment variable.
+    /// Creates a registry of the given models. `env` returns the value of an environment variable.
     ///
     /// # Errors
     /// [`ModelResolveError::RoleTarget`] if a role names a model that does not exist,
@@ -225,7 +225,7 @@ impl ModelRegistry {
     }
 
     /// The configured name that `request` stands for: itself, the model of an alias's role, the parent's
-    /// model, or the model with this id.
+    /// model, or the model with the given id.
     fn name_of(
         &self,
         request: &str,

@@ -120,7 +120,7 @@ impl Verdict {
 }
 
 impl Escape {
-    /// An escape for this reason.
+    /// An escape for the given reason.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
@@ -168,8 +168,8 @@ pub struct AttackReport {
 }
 
 impl AttackReport {
-    /// The report about an attack that could not be made, for this reason. It counts as not stopped, because
-    /// it proves nothing.
+    /// The report about an attack that could not be made, for the given reason. It counts as not stopped,
+    /// because it proves nothing.
     pub fn for_unmade(id: &'static str, kind: AttackKind, why: impl Into<String>) -> Self {
         Self {
             id,

@@ -71,7 +71,7 @@ pub struct StepResults {
 }
 
 impl Arena {
-    /// Returns the builder of a jar with these guests as tools.
+    /// Returns the builder of a jar with the given guests as tools.
     pub fn jar_builder(&self, guests: &[Guest]) -> AttackJarBuilder<'_> {
         AttackJarBuilder::new(
             self,
@@ -423,14 +423,14 @@ impl AttackCall {
         self.stopped_if(holds, &format!("an unusable output: {why}"))
     }
 
-    /// Checks that the tool returned an error of this kind.
+    /// Checks that the tool returned an error of the given kind.
     pub fn tool_error(&self, expected: ToolErrorKind) -> Stopped {
         let holds = matches!(&self.result.outcome,
             Err(CallError::Tool { kind, .. }) if *kind == expected);
         self.stopped_if(holds, &format!("a tool error: {expected}"))
     }
 
-    /// Checks that the receipt has a refusal with this code.
+    /// Checks that the receipt has a refusal with the given code.
     pub fn check_denied(&self, code: DenyCode) -> Stopped {
         let holds = self.result.receipt.denials.iter().any(|denial| denial.code == code);
         self.stopped_if(holds, &format!("a refusal in the receipt: {code}"))
@@ -464,7 +464,7 @@ impl StepResults {
         })
     }
 
-    /// Checks that the last step was refused with this word.
+    /// Checks that the last step was refused with the given word.
     pub fn check_refused(&self, word: &str) -> Stopped {
         let last = self.said.len().saturating_sub(1);
         let error = self.step_error(last)?;
@@ -472,7 +472,7 @@ impl StepResults {
         Ok(Verdict::with_words(error))
     }
 
-    /// Checks that every step from `from` on was refused with one of these words.
+    /// Checks that every step from `from` on was refused with one of the given words.
     pub fn all_refused(&self, from: usize, words: &[&str]) -> Stopped {
         let mut told: Vec<&str> = Vec::new();
         for step in from..self.said.len() {

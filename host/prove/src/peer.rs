@@ -93,7 +93,7 @@ pub fn page_script(body: impl Into<Vec<u8>>) -> Script {
     reply_script("200 OK", &[("content-type", "text/plain")], body)
 }
 
-/// A script that answers every request with this status, headers and body.
+/// A script that answers every request with the given status, headers and body.
 pub fn reply_script(status: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Script {
     let body = body.into();
     let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());

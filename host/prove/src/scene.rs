@@ -137,7 +137,7 @@ impl AgentScene {
     /// The description of a run of this agent, for [`Self::run_spec`].
     ///
     /// # Errors
-    /// When there is no agent of this name that can be run.
+    /// When there is no agent of the given name that can be run.
     pub fn spec_for_agent(&self, agent: &str, task: &str) -> Result<RunSpec, Escape> {
         let agent = resolve_agent(&self.host, agent, &self.workspace)
             .with_context(|| format!("the agents: {:?}", self.host.library.problems()))?;
@@ -173,8 +173,8 @@ impl AgentScene {
         lock_recovered(&self.model.sent).iter().map(|(_, _, request)| request.clone()).collect()
     }
 
-    /// The requests that the model of one agent was sent; `spawn` counts the runs of an agent with this name
-    /// from 0.
+    /// The requests that the model of one agent was sent; `spawn` counts the runs of an agent with the given
+    /// name from 0.
     pub fn sent_by(&self, agent: &str, spawn: u32) -> Vec<ChatRequest> {
         let sent = lock_recovered(&self.model.sent);
         let own = sent.iter().filter(|(name, index, _)| name == agent && *index == spawn);

@@ -42,8 +42,8 @@ pub trait TenantOpener: Send + Sync {
         Ok(())
     }
 
-    /// Returns whether, at the last check, the tenant with this id had a grant that needs a restart of this
-    /// process. Default: no.
+    /// Returns whether, at the last check, the tenant with the given id had a grant that needs a restart of
+    /// this process. Default: no.
     fn waits_for_restart(&self, _id: &str) -> bool {
         false
     }

@@ -98,8 +98,8 @@ impl Store {
             .collect()
     }
 
-    /// A file with its content. [`StoreError::NotFound`] if no session of this tenant has a file with this
-    /// id.
+    /// A file with its content. [`StoreError::NotFound`] if no session of this tenant has a file with the
+    /// given id.
     pub async fn read_attachment(
         &self,
         session: &str,
@@ -118,8 +118,8 @@ impl Store {
         Ok((attachment_from_row(&row).map_err(bad)?, row.try_get(7).map_err(bad)?))
     }
 
-    /// The content of a file with this name that a person attached to the session; the oldest if there are
-    /// several. Files attached by calls do not count.
+    /// The content of a file with the given name that a person attached to the session; the oldest if there
+    /// are several. Files attached by calls do not count.
     pub async fn brought_file(
         &self,
         session: &str,

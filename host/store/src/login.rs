@@ -53,7 +53,7 @@ pub struct StoredLogin {
 }
 
 impl StoredLogin {
-    /// Returns whether the login is valid at this time.
+    /// Returns whether the login is valid at the given time.
     pub fn is_open(&self, now: i64) -> bool {
         self.revoked.is_none() && !self.tenant_disabled && now < self.expires
     }

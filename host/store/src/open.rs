@@ -112,7 +112,7 @@ impl Store {
         Self { tenant: tenant.into(), id: None, ..self.clone() }
     }
 
-    /// The store of the tenant with this name and [`Tenant::id`], in the same file. After the tenant was
+    /// The store of the tenant with the given name and [`Tenant::id`], in the same file. After the tenant was
     /// deleted, writes fail with [`StoreError::NotFound`], even if a new tenant has the same name.
     #[must_use]
     pub fn for_tenant_id(&self, tenant: &str, id: &str) -> Self {

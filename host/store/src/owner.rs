@@ -101,7 +101,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
-    /// The attributes of a file or directory with this kind, mode and owner.
+    /// The attributes of a file or directory with the given kind, mode and owner.
     fn about(kind: FileType, mode: u32, owner: u32) -> Stat {
         let file = tempfile::tempfile().unwrap();
         let mut about = rustix::fs::fstat(&file).unwrap();

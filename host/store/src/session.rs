@@ -116,7 +116,7 @@ pub(crate) fn replace_head(
 }
 
 impl Store {
-    /// A session with this id.
+    /// A session with the given id.
     pub async fn read_session(&self, id: &str) -> Result<StoredSession, StoreError> {
         let select = "SELECT id, title, agent, workspace, model, kind, created, updated \
             FROM sessions WHERE tenant = $1 AND id = $2";

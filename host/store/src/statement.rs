@@ -160,7 +160,7 @@ impl SqlStatement {
     }
 
     /// The error for an agent that was not created: the tenant is missing, has too many agents or bytes, or
-    /// has an agent of this name.
+    /// has an agent of the given name.
     async fn agent_not_new(&self, db: &mut SqliteConnection) -> Result<StoreError, sqlx::Error> {
         let select = "SELECT (SELECT COUNT(*) FROM tenants WHERE name = $1), \
             (SELECT COUNT(*) FROM agents WHERE tenant = $1 AND slug = $2), \

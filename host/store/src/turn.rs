@@ -127,7 +127,7 @@ impl Store {
         Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
-    /// Reads the turns of these rows, except for those that were deleted meanwhile.
+    /// Reads the turns of the given rows, except for those that were deleted meanwhile.
     async fn turns_at(&self, rows: &[SqliteRow]) -> Result<Vec<StoredTurn>, StoreError> {
         let mut turns = Vec::with_capacity(rows.len());
         for row in rows {

@@ -169,7 +169,7 @@ words! {
 }
 
 impl KeyScope {
-    /// Returns whether a key of this scope may do what needs the scope `needed`.
+    /// Returns whether a key of the given scope may do what needs the scope `needed`.
     pub fn includes_scope(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,

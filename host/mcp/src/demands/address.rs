@@ -36,7 +36,7 @@ pub(crate) struct ElicitedAddress {
 }
 
 impl ElicitedAddress {
-    /// Parses and checks the parameters of a request with this message.
+    /// Parses and checks the parameters of a request with the given message.
     pub(super) fn from_params(message: &str, params: &Value) -> Result<Self, UnfitRequest> {
         let malformed = UnfitRequest::Malformed("an address is none");
         let text = params.get("url").and_then(Value::as_str).filter(|text| text.len() <= MAX_URL);

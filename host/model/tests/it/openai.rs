@@ -23,7 +23,7 @@ fn finish(reason: &str) -> String {
         .to_string()
 }
 
-/// The answer that a stream of these events results in.
+/// The answer that a stream of the given events results in.
 async fn answer(events: &[&str]) -> belljar_model::ModelReply {
     let server = HttpPeer::with_replies(vec![stream(events)]);
     reply(&openai(&server), &first_turn()).await

@@ -64,7 +64,7 @@ async fn a_key_that_the_server_repeats_stands_in_no_error_event_answer_or_log() 
     assert!(!log.contains("hunter2"), "{log}");
 }
 
-/// Calls a server that uses `word` as text, as an argument and as a field's name, with this key.
+/// Calls a server that uses `word` as text, as an argument and as a field's name, with the given key.
 async fn answered(key: &str, word: &str) -> (ModelReply, Vec<StreamEvent>) {
     let arguments = format!(r#"{{\"path\":\"a.css\",\"{word}\":\"display: {word}; none\"}}"#);
     let (begin, end) = word.split_at(word.len() / 2);

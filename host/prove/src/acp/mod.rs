@@ -33,7 +33,7 @@ fn list_attacks() -> impl Iterator<Item = &'static Attack<AcpStage>> {
 }
 
 impl AcpPart {
-    /// Creates the attacks on the program `belljar` at this path. `cache` is a directory of compiled
+    /// Creates the attacks on the program `belljar` at the given path. `cache` is a directory of compiled
     /// components; without one, each process compiles its own.
     pub fn new(program: PathBuf, cache: Option<PathBuf>) -> Self {
         Self { program, cache }

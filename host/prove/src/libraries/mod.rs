@@ -39,7 +39,7 @@ pub struct LibrariesPart {
 }
 
 impl LibrariesPart {
-    /// Creates the attacks on the program `belljar` at this path.
+    /// Creates the attacks on the program `belljar` at the given path.
     pub fn new(program: PathBuf) -> Self {
         Self { program, template: OnceCell::new() }
     }

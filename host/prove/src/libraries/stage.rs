@@ -307,9 +307,9 @@ impl LibraryStage {
         Ok(names)
     }
 
-    /// Runs the attacked program with these arguments, and checks at the same time that the honest library is
-    /// still listed. Before that, records the files outside the home, with which the end of the attack is
-    /// compared.
+    /// Runs the attacked program with the given arguments, and checks at the same time that the honest
+    /// library is still listed. Before that, records the files outside the home, with which the end of the
+    /// attack is compared.
     async fn run_attack(&self, args: &[&str]) -> anyhow::Result<FinishedProgram> {
         let before = self.picture_outside()?;
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);

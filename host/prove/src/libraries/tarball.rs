@@ -73,7 +73,7 @@ pub(super) fn gzip_part(bytes: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// A complete compressed archive with these members.
+/// A complete compressed archive with the given members.
 pub(super) fn gzip_archive(members: &[Vec<u8>]) -> io::Result<Vec<u8>> {
     gzip_part(&[members.concat(), vec![0; 1024]].concat())
 }

@@ -125,7 +125,7 @@ impl ServerStage {
         Self::start(&self.setup).await
     }
 
-    /// Starts another server, with these lines of `[server]` in its settings.
+    /// Starts another server, with the given lines of `[server]` in its settings.
     pub(crate) async fn another_with(&self, server: &str) -> Result<Self> {
         Self::start_with(&self.setup, server).await
     }
@@ -285,7 +285,7 @@ impl ServerStage {
         self.red_changes.store(true, Ordering::Relaxed);
     }
 
-    /// Prepares for the attack with this number: sets the address that it calls from.
+    /// Prepares for the attack with the given number: sets the address that it calls from.
     pub(crate) fn set_client_address(&self, number: usize) {
         let last = u8::try_from(number % 250).unwrap_or_default().saturating_add(2);
         self.from.store(last, Ordering::Relaxed);

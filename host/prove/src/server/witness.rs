@@ -14,7 +14,7 @@ pub(crate) struct PathWitness {
 }
 
 impl PathWitness {
-    /// Creates a search for these paths.
+    /// Creates a search for the given paths.
     pub(crate) fn new(places: &[&Path]) -> Self {
         let places = places.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         Self { places, seen: Mutex::default() }

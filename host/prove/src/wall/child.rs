@@ -37,7 +37,7 @@ pub fn be_victim() -> ExitCode {
 /// and what is missing. Without both no attack is made, except for the control, which has no wall.
 ///
 /// # Errors
-/// When there is no attack with this name, or the parent's JSON cannot be parsed.
+/// When there is no attack with the given name, or the parent's JSON cannot be parsed.
 pub fn run_attack(
     id: &str,
     targets: &str,

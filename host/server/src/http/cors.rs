@@ -12,7 +12,7 @@ use crate::http::guard::parse_origin;
 /// The time for which a browser may reuse the answer to a preflight request.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// The CORS layer for these origins, in the form of [`parse_origin`]. An answer names only the origin
+/// The CORS layer for the given origins, in the form of [`parse_origin`]. An answer names only the origin
 /// that sent the request, and cookies of another origin are never accepted.
 pub(crate) fn cors_layer(origins: Vec<String>) -> CorsLayer {
     let listed = move |origin: &HeaderValue, _: &Parts| {

@@ -100,7 +100,7 @@ struct HiddenPlaces {
 }
 
 impl PlaceHider {
-    /// Creates a masker for these paths.
+    /// Creates a masker for the given paths.
     pub(crate) fn new(places: &[HiddenPlace]) -> Self {
         let outward = Self::default();
         outward.hide_places(places);

@@ -163,7 +163,7 @@ impl ProblemBody {
 }
 
 impl ProblemKind {
-    /// The row of this kind in the table.
+    /// The row of the given kind in the table.
     pub(crate) fn table_row(self) -> &'static KindRow {
         // A test checks that the table has every kind.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
@@ -171,7 +171,7 @@ impl ProblemKind {
 }
 
 impl Problem {
-    /// A problem of this kind; `detail` is for people.
+    /// A problem of the given kind; `detail` is for people.
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { kind, detail, hint: None, retry_after: None, limit: None, at: None }

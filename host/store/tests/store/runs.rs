@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::Writes as _;
 use crate::support::{Home, message, session};
 
-/// A session of this kind with one turn, whose answer has an id made of the session's.
+/// A session of the given kind with one turn, whose answer has an id made of the session's.
 fn one_turn(id: &str, kind: SessionKind, status: MessageStatus) -> Vec<StoreWrite> {
     let asked = message(&format!("{id}-asked"), Role::User, MessageStatus::Completed);
     let answer = message(&format!("{id}-run"), Role::Assistant, status);

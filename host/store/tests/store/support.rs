@@ -101,7 +101,7 @@ impl Home {
         number
     }
 
-    /// The tables of the file with a column of this name.
+    /// The tables of the file with a column of the given name.
     pub(crate) async fn tables_with(&self, column: &str) -> Vec<String> {
         let mut db = self.raw().await;
         let select = "SELECT t.name FROM sqlite_master t JOIN pragma_table_info(t.name) c \

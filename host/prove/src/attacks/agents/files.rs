@@ -135,7 +135,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     ),
 ];
 
-/// An agent file with these lines added to its frontmatter.
+/// An agent file with the given lines added to its frontmatter.
 fn evil(more: &str) -> String {
     agent_file("evil", &format!("maxTurns: 3\n{more}\n"))
 }

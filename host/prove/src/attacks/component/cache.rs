@@ -111,7 +111,7 @@ async fn described_name(sandbox: &Sandbox, guest: Guest) -> Result<String, Escap
     Ok(tools.iter().map(|tool| tool.name.to_string()).collect())
 }
 
-/// The file with this ending among the cache files of a guest.
+/// The file with the given ending among the cache files of a guest.
 fn entry_with_ending<'a>(files: &'a [PathBuf], ending: &str) -> Result<&'a Path, Escape> {
     let found = files.iter().find(|path| path.extension() == Some(OsStr::new(ending)));
     found.map(PathBuf::as_path).ok_or_else(|| Escape::new(format!("no `.{ending}`")))

@@ -59,8 +59,8 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
-/// A catalogue with one guest installed under this name; if `pinned` is a guest, the settings require that
-/// guest's digest.
+/// A catalogue with one guest installed under the given name; if `pinned` is a guest, the settings require
+/// that guest's digest.
 async fn open_catalogue(
     arena: &Arena,
     name: &str,

@@ -50,7 +50,7 @@ pub(super) struct KnownServer<'a> {
 }
 
 impl McpMessage<'_> {
-    /// The HTTP reply with a result of this message.
+    /// The HTTP reply with a result of the given message.
     pub(super) fn result_reply(&self, result: &Value) -> Vec<PeerAct> {
         json_reply(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
     }
@@ -123,7 +123,7 @@ pub(super) fn honest_server(
     })
 }
 
-/// Runs an agent that calls the tool of a server with this script, and that reads a file next to it.
+/// Runs an agent that calls the tool of a server with the given script, and that reads a file next to it.
 pub(super) async fn call_server(
     arena: &Arena,
     script: Script,
@@ -134,7 +134,7 @@ pub(super) async fn call_server(
     call_server_at(arena, peer, &url, known).await
 }
 
-/// Like [`call_server`], with a server at this address.
+/// Like [`call_server`], with a server at the given address.
 pub(super) async fn call_server_at(
     arena: &Arena,
     peer: LoopbackPeer,

@@ -179,7 +179,7 @@ const PRIVATE: [&str; 20] = [
     "[ff02::1]",
 ];
 
-/// Checks that each of these hosts is refused at the forbidden port, although every host is granted.
+/// Checks that each of the given hosts is refused at the forbidden port, although every host is granted.
 async fn all_of(arena: &Arena, hosts: &[&str]) -> Stopped {
     let jar = open_network_jar(arena, &[ANY]).await?;
     let port = arena.forbidden_address().port();

@@ -44,13 +44,14 @@ pub(super) fn request_step(authority: &str, path: &str, more: Value) -> Value {
     json!({ "do": "http", "request": request })
 }
 
-/// A jar with the probe as its tool, which may reach the hosts of these rules.
+/// A jar with the probe as its tool, which may reach the hosts of the given rules.
 pub(super) async fn open_network_jar(arena: &Arena, rules: &[&str]) -> Result<OpenJar, Escape> {
     let builder = arena.jar_builder(&[PROBE]).no_mounts();
     rules.iter().fold(builder, |builder, rule| builder.with_host(rule)).open().await
 }
 
-/// Checks that every step was refused with one of these words, and that the receipt has the reason `code`.
+/// Checks that every step was refused with one of the given words, and that the receipt has the reason
+/// `code`.
 fn all_denied(steps: &StepResults, words: &[&str], code: DenyCode) -> Stopped {
     steps.call.check_denied(code)?;
     steps.all_refused(0, words)
@@ -66,7 +67,7 @@ async fn check_untouched(jar: &OpenJar, peer: &LoopbackPeer) -> Result<(), Escap
     Ok(())
 }
 
-/// Checks that the reply of a step arrived, and that its body broke off with this word.
+/// Checks that the reply of a step arrived, and that its body broke off with the given word.
 pub(super) fn broken_off(steps: &StepResults, step: usize, word: &str) -> Stopped {
     let reply = steps.step_value(step)?;
     match reply.get("error").and_then(Value::as_str) {

@@ -174,7 +174,7 @@ async fn ask_bytes_peer(arena: &Arena, bytes: impl Into<Vec<u8>>) -> Result<Step
     jar.run_steps(json!([get_step(&peer.address().to_string(), "/")])).await
 }
 
-/// Sends one request for each of these replies; returns the results.
+/// Sends one request for each of the given replies; returns the results.
 async fn ask_each(arena: &Arena, replies: &'static [&'static str]) -> Result<StepResults, Escape> {
     let script: Script = Arc::new(|asked: &PeerRequest| {
         let path = asked.head.split(' ').nth(1).unwrap_or_default();

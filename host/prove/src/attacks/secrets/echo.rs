@@ -124,7 +124,7 @@ fn pages_script(bodies: Vec<String>) -> Script {
     })
 }
 
-/// A script that answers the path `/n` with the `n`th of these texts as the whole reply.
+/// A script that answers the path `/n` with the `n`th of the given texts as the whole reply.
 pub(super) fn raw_script(replies: Vec<String>) -> Script {
     Arc::new(move |asked: &PeerRequest| {
         vec![PeerAct::Send(

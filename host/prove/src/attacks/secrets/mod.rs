@@ -63,7 +63,7 @@ fn check_unseen(arena: &Arena, call: &AttackCall) -> Result<(), Escape> {
 }
 
 /// Sends one request for each path to a scripted server that was sent the secret. Checks that every reply is
-/// withheld as a whole, head included, with one of these words, and that no part of the value is seen.
+/// withheld as a whole, head included, with one of the given words, and that no part of the value is seen.
 async fn check_withheld(arena: &Arena, script: Script, paths: usize, words: &[&str]) -> Stopped {
     let (peer, jar) = open_bound_jar(arena, script).await?;
     let at = peer.address().to_string();

@@ -68,7 +68,7 @@ macro_rules! row {
 }
 use row;
 
-/// Checks that the answer is a refusal with this status; returns its text.
+/// Checks that the answer is a refusal with the given status; returns its text.
 fn check_refused(answer: ServerAnswer, status: u16) -> Stopped {
     if answer.status == status {
         return Ok(Verdict::with_words(answer.body));

@@ -72,7 +72,7 @@ pub(crate) struct TokenGate {
 }
 
 impl TokenGate {
-    /// Accepts tokens of these issuers. The operator's settings of issuers are read at most once in the
+    /// Accepts tokens of the given issuers. The operator's settings of issuers are read at most once in the
     /// interval `every`.
     pub(crate) fn new(issuers: Arc<dyn IssuerSource>, every: Duration) -> Self {
         provider::install_provider();

@@ -110,12 +110,13 @@ fn repeat_step(times: u64, step: Value) -> Value {
     json!({ "do": "repeat", "times": times, "step": step })
 }
 
-/// A path relative to the descriptor that the probe holds under this number.
+/// A path relative to the descriptor that the probe holds under the given number.
 fn held_place(number: usize, path: &str) -> Value {
     json!({ "held": number, "path": path })
 }
 
-/// Checks that the first `fine` steps succeeded, and that all others were refused with one of these words.
+/// Checks that the first `fine` steps succeeded, and that all others were refused with one of the given
+/// words.
 fn check_refused_after(steps: &StepResults, fine: usize, words: &[&str]) -> Stopped {
     (0..fine).try_for_each(|step| steps.step_value(step).map(drop))?;
     steps.all_refused(fine, words)
