@@ -165,6 +165,7 @@ fn answer_question(door: &AcpDoor, turn: &str, id: u64, answer: PersonAnswer) {
     let _ = door.service.answer_question(&session, id, answer, ACTOR);
 }
 
+/// Asks the question with a form of one field.
 async fn ask_by_form(
     to: &Connection,
     session: &str,

@@ -225,6 +225,7 @@ fn result_lines(done: Vec<DecisionResult>) -> Vec<String> {
     done.into_iter().map(|done| done.told).filter(|told| !told.is_empty()).collect()
 }
 
+/// The update that shows the changes, as a tool call with differences.
 fn changes_update(door: &AcpDoor, seen: SeenChanges) -> SessionUpdate {
     let title = format!("{} in the overlay; /apply puts them into the workspace", seen.stat);
     SessionUpdate::ToolCall(
@@ -236,6 +237,7 @@ fn changes_update(door: &AcpDoor, seen: SeenChanges) -> SessionUpdate {
     )
 }
 
+/// Reads the changes of all directories, for the selected paths.
 async fn read_changes(
     door: &Arc<AcpDoor>,
     session: &str,

@@ -18,6 +18,7 @@ pub(crate) struct EditorCapabilities {
 }
 
 impl EditorCapabilities {
+    /// Reads the capabilities that an editor states.
     pub(crate) fn from_stated(stated: &ClientCapabilities) -> Self {
         let session = stated.session.as_ref();
         Self {

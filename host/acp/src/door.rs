@@ -40,6 +40,7 @@ pub(crate) struct AcpDoor {
 }
 
 impl AcpDoor {
+    /// The state of a new connection, without open sessions.
     pub(crate) fn new(
         service: Service,
         results: StepChannel,

@@ -89,6 +89,7 @@ pub(crate) async fn follow_turn(
     outcome
 }
 
+/// The updates for one event; none if it belongs to another turn.
 fn updates_from_event(
     turn: &RunningTurn,
     event: &SessionEvent,

@@ -216,6 +216,7 @@ impl HistoryReplay<'_> {
 }
 
 impl CurrentTurn {
+    /// Converts one stored event to updates; pieces of text are collected until the step is complete.
     fn handle_event(&mut self, agent: String, kind: EventKind) -> Vec<OutgoingItem> {
         if self.root.is_none() {
             let root = agent.split('/').next().unwrap_or_default().to_owned();

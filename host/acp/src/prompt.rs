@@ -86,6 +86,7 @@ fn parse_image(data: &str, said: Option<&str>) -> Result<Image, Error> {
     Image::from_base64(data, said).map_err(|error| invalid_parameter(error.to_string()))
 }
 
+/// The bytes of a block's texts.
 fn block_bytes(block: &ContentBlock) -> usize {
     match block {
         ContentBlock::Text(block) => block.text.len(),
@@ -107,6 +108,7 @@ fn resource_name(uri: &str, workspace: &Path) -> String {
         .unwrap_or_else(|| ShownText::clip_line(uri, MAX_TITLE).to_string())
 }
 
+/// A link as the agent reads it: the path in the workspace, or a name with the address.
 fn link_mention(link: &ResourceLink, workspace: &Path) -> String {
     match places::guest_path(workspace, &link.uri) {
         Some(path) => format!("`{path}`"),

@@ -61,6 +61,7 @@ impl StepChannel {
 
 #[async_trait]
 impl Journal for StepChannel {
+    /// The end of a subagent is shown from its event, so nothing is passed on here.
     async fn subagent_ended(
         &self,
         _run: &RunId,
@@ -70,6 +71,7 @@ impl Journal for StepChannel {
         Ok(())
     }
 
+    /// Passes a step on to the receivers, if it is one that is shown.
     async fn store_step(&self, run: &RunId, entry: StepEntry) -> io::Result<()> {
         if let Some(kind) = kind_from_step(entry.kind) {
             let passed = PassedStep { run: run.to_string(), step: entry.step, kind };

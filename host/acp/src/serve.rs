@@ -244,6 +244,7 @@ struct OpenedSession {
     servers: usize,
 }
 
+/// Makes a new session, and opens it.
 async fn new_session(
     door: &Arc<AcpDoor>,
     request: NewSessionRequest,
@@ -267,6 +268,7 @@ async fn new_session(
     Ok((OpenedSession { session, told: None, servers }, response))
 }
 
+/// Opens a stored session, and sends its past.
 async fn load_session(
     door: &Arc<AcpDoor>,
     to: &Connection,
@@ -337,6 +339,8 @@ async fn after_opening(door: &Arc<AcpDoor>, to: &Connection, opened: Option<Open
     }
 }
 
+/// Lists the sessions of this workspace, one page at a time; the cursor is the number of sessions before the
+/// page.
 async fn list_sessions(
     door: &AcpDoor,
     request: &ListSessionsRequest,
@@ -378,6 +382,7 @@ fn close_session(door: &AcpDoor, id: &str) -> Result<CloseSessionResponse, Error
     Ok(CloseSessionResponse::new())
 }
 
+/// Deletes a session, and writes that to the audit log.
 async fn delete_session(door: &AcpDoor, id: &str) -> Result<DeleteSessionResponse, Error> {
     door.find_session(id).await?;
     let deleted =
@@ -391,6 +396,7 @@ async fn delete_session(door: &AcpDoor, id: &str) -> Result<DeleteSessionRespons
     Ok(DeleteSessionResponse::new())
 }
 
+/// Makes another agent answer in a session.
 async fn set_mode(
     door: &AcpDoor,
     request: &SetSessionModeRequest,
@@ -400,6 +406,7 @@ async fn set_mode(
     Ok(SetSessionModeResponse::new())
 }
 
+/// Sets an option of a session, for example its model.
 async fn set_option(
     door: &AcpDoor,
     request: &SetSessionConfigOptionRequest,

@@ -407,6 +407,7 @@ impl UpdateMapper {
         }
     }
 
+    /// The update with the number of subagents of a batch that have ended.
     fn batch_done(&self, batch: &str, counts: &Counts) -> SessionUpdate {
         let left = counts.queued.saturating_add(counts.running);
         let status = if left == 0 { ToolCallStatus::Completed } else { ToolCallStatus::InProgress };

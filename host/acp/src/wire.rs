@@ -155,6 +155,7 @@ async fn read_line(
     }
 }
 
+/// The text of a line that was read; a line that is too long is replaced.
 fn line_text(line: Vec<u8>, too_long: bool) -> String {
     match too_long {
         true => TOO_LONG.to_owned(),

@@ -94,6 +94,7 @@ fn parse_part(item: &Value) -> OutputPart {
     }
 }
 
+/// A file in base64 as an attachment; a text in its place if it cannot be decoded.
 fn decode_file(name: &str, media_type: &str, data: &str) -> OutputPart {
     let media_type = if media_type.is_empty() { "application/octet-stream" } else { media_type };
     match STANDARD.decode(data) {

@@ -58,6 +58,7 @@ pub(crate) fn is_given_up(outcome: &Result<ToolOutput, CallError>) -> bool {
     matches!(outcome, Err(CallError::Cancelled | CallError::TimedOut(_)))
 }
 
+/// The ending of a call for its receipt.
 pub(crate) fn call_ending(outcome: &Result<ToolOutput, CallError>) -> CallEnding {
     match outcome {
         Ok(_) => CallEnding::Completed,

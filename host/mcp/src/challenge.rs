@@ -72,6 +72,7 @@ fn parse_fields(mut rest: &str) -> Vec<(String, String)> {
     found
 }
 
+/// Parses a quoted text up to its closing quote; also returns the rest.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices();

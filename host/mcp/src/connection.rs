@@ -249,6 +249,7 @@ impl Connection {
         }
     }
 
+    /// Begins a session, lists the tools, and ends the session.
     async fn list_once(
         &self,
         gate: &OutgoingGate,
@@ -307,6 +308,8 @@ impl Connection {
         Ok(AuthorizedGate { gate: before.gate.sibling_gate(spec.sandbox, outgoing), tokens })
     }
 
+    /// The secrets of the run together with the server's token, and the names of those that are added to
+    /// requests.
     fn joined_secrets(
         &self,
         spec: &CallSpec<'_>,
@@ -321,6 +324,7 @@ impl Connection {
         (secrets, joined)
     }
 
+    /// What the network gate of a call allows: only the server's host.
     fn outgoing_spec<'a>(
         &self,
         spec: &'a CallSpec<'_>,
@@ -337,6 +341,8 @@ impl Connection {
         OutgoingSpec { scope, secrets, joined, budget, limits: spec.limits }
     }
 
+    /// Makes the call in the open session; repeats it once in a new session if the server has not executed
+    /// it.
     async fn attempt_call(
         &self,
         open: &mut Option<LiveSession>,
@@ -504,6 +510,7 @@ impl Connection {
         }
     }
 
+    /// What is needed to begin a session with the server.
     pub(crate) fn server_opening(&self) -> ServerOpening<'_> {
         let server = &self.server;
         ServerOpening {

@@ -234,6 +234,7 @@ impl ListingDifference {
     }
 }
 
+/// Parses and checks one entry of a server's list.
 fn parse_tool(server: &str, name: &str, entry: &Value) -> Result<ListedTool, String> {
     let words = entry.get("description").and_then(Value::as_str).map(str::trim);
     let description = match words {

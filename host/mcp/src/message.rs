@@ -58,6 +58,7 @@ impl RpcMessage {
         }
     }
 
+    /// Parses a message: a request and a notification have a method, an answer has a result or an error.
     fn from_value(value: Value) -> Result<Self, &'static str> {
         let Value::Object(mut fields) = value else { return Err(NO_OBJECT) };
         if fields.get("jsonrpc") != Some(&Value::from("2.0")) {
@@ -104,6 +105,7 @@ pub(crate) fn is_of_protocol(text: &[u8]) -> bool {
     begins && text.windows(9).any(|part| part == b"\"jsonrpc\"")
 }
 
+/// Reads the fields of a JSON-RPC error.
 fn rpc_error(error: &Map<String, Value>) -> RpcError {
     let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
     let supported =

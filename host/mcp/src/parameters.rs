@@ -56,6 +56,7 @@ fn find_mirrored(schema: &Value) -> Result<Vec<MirroredArgument<'_>>, String> {
     Ok(found)
 }
 
+/// Collects the arguments with a header, also those within objects; `path` is the present object's position.
 fn collect_mirrored<'a>(
     schema: &'a Value,
     path: &mut Vec<&'a str>,
@@ -110,6 +111,7 @@ fn count_keyword(schema: &Value) -> usize {
     }
 }
 
+/// The header of an argument's value; `None` for a list, an object or `null`.
 fn header_value(value: &Value) -> Option<HeaderValue> {
     let text = match value {
         Value::Bool(_) | Value::Number(_) => value.to_string(),

@@ -107,6 +107,8 @@ impl ServerProcess {
         answer
     }
 
+    /// Writes the request, and reads lines until its answer arrives; requests and notifications before the
+    /// answer are handled.
     async fn read_answer(
         &mut self,
         gate: &OutgoingGate,
@@ -236,6 +238,7 @@ fn not_started(error: &std::io::Error) -> ExchangeFault {
 }
 
 impl StderrTail {
+    /// Starts a task that reads stderr and keeps its last bytes.
     fn from_stderr(server: &str, stderr: Option<impl AsyncRead + Unpin + Send + 'static>) -> Self {
         let last = Arc::<Mutex<Vec<u8>>>::default();
         let kept = Arc::clone(&last);

@@ -242,6 +242,7 @@ impl ModelConfig {
         }
     }
 
+    /// Reads the transcript, and builds the scripted model.
     fn build_scripted(&self) -> Result<ScriptedModel, ConfigError> {
         use std::io::Read as _;
         let path = PathBuf::from(&self.model);

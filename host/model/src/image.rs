@@ -69,6 +69,7 @@ impl ImageFormat {
         }
     }
 
+    /// The media type of this format.
     fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -163,6 +164,7 @@ fn is_media_type(said: &str, found: &str) -> bool {
         || (found == "image/jpeg" && said.eq_ignore_ascii_case("image/jpg"))
 }
 
+/// The SHA-256 digest of the bytes in hexadecimal digits.
 fn hex_digest(data: &[u8]) -> String {
     use fmt::Write as _;
     Sha256::digest(data).iter().fold(String::with_capacity(64), |mut text, byte| {

@@ -177,6 +177,7 @@ impl KeySource {
     }
 }
 
+/// Reads the key from an environment variable.
 fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<ApiKey, KeyError> {
     // If the name may be a key pasted by mistake, the error does not repeat it. Names are upper case by
     // custom, keys hardly ever.
@@ -193,6 +194,8 @@ fn from_env(name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<ApiKey, 
     }
 }
 
+/// Reads the key from a file, which must be a regular file with a single word; warns if other users can read
+/// it.
 fn from_file(path: &Path, warnings: &mut Vec<String>) -> Result<ApiKey, KeyError> {
     let io = |source| KeyError::File { path: path.to_owned(), source };
     let content = |reason| KeyError::FileContent { path: path.to_owned(), reason };

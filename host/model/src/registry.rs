@@ -282,6 +282,7 @@ impl ModelRegistry {
         self.configs.get_key_value(name).map(|(name, _)| name.as_str())
     }
 
+    /// The name of the main model: the one with the role `main`, or else the only one that is not scripted.
     fn main(&self) -> Result<&str, ModelResolveError> {
         if let Some(name) = self.chosen_model(ModelRole::Main) {
             return Ok(name);
@@ -295,6 +296,7 @@ impl ModelRegistry {
         }
     }
 
+    /// The name of the configured model with this id at its provider.
     fn by_id(&self, request: &str) -> Option<&str> {
         let matches = |config: &ModelConfig| {
             let rest = request

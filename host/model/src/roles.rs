@@ -76,6 +76,7 @@ pub struct RoleTable {
 }
 
 impl RoleTable {
+    /// The configured model for a role; `None` if the table has none.
     pub(crate) fn get(&self, role: ModelRole) -> Option<&str> {
         match role {
             ModelRole::Main => self.main.as_deref(),

@@ -268,6 +268,7 @@ impl Arena {
         Ok((!same).then(|| "something outside the mounts has changed".to_owned()))
     }
 
+    /// The first directory of a read-only mount that has changed since it was sealed, as a sentence.
     fn sealed_changed(&self) -> Result<Option<String>> {
         for (path, digest) in lock_recovered(&self.sealed).iter() {
             if tree::digest_directory(path)? != *digest {

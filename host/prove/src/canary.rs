@@ -15,6 +15,7 @@ pub(crate) struct ForbiddenListener {
 }
 
 impl ForbiddenListener {
+    /// Starts to listen on a free port, and notes each client.
     pub(crate) async fn listen() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
         let (at, peers) = (listener.local_addr()?, Arc::<Mutex<Vec<SocketAddr>>>::default());

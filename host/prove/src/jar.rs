@@ -86,6 +86,7 @@ impl Arena {
 }
 
 impl<'a> AttackJarBuilder<'a> {
+    /// The builder's defaults: the workspace read-only, no hosts, no secret.
     pub(crate) fn new(arena: &'a Arena, tools: Vec<Wasm>) -> Self {
         Self {
             arena,

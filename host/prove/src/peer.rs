@@ -47,6 +47,7 @@ pub struct LoopbackPeer {
 }
 
 impl LoopbackPeer {
+    /// Starts to listen on a free port, and answers each connection by the script.
     pub(crate) async fn start(script: Script) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no loopback address")?;
         let (at, asked) = (listener.local_addr()?, Arc::<Mutex<Vec<PeerRequest>>>::default());

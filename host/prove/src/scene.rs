@@ -63,6 +63,7 @@ impl ChatModel for SpyModel {
         self.inner.id()
     }
 
+    /// Records the request, and passes it on to the scripted model.
     async fn chat(
         &self,
         request: &ChatRequest,

@@ -142,6 +142,7 @@ impl SoakTally {
         }
     }
 
+    /// Opens a jar with the hostile guests and small limits.
     async fn open_jar(&self, arena: &Arena) -> Result<OpenJar> {
         let guests = [guests::ENDLESS_LOOP, guests::DEEP_RECURSION, guests::PROBE];
         let limits = |limits: &mut Limits| {
@@ -152,6 +153,7 @@ impl SoakTally {
         jar.map_err(|escape| anyhow!(escape.0))
     }
 
+    /// Makes one hostile call, and counts it; a call that was not stopped as expected is kept as a text.
     async fn make_call(&self, jar: &OpenJar, turn: u64) {
         let at = usize::try_from(turn).unwrap_or_default() % VOLLEYS.len();
         let Some(volley) = VOLLEYS.get(at) else { return };

@@ -21,6 +21,7 @@ pub(crate) struct AttackTree {
 }
 
 impl AttackTree {
+    /// Makes the directories, and the files that no attack may reach.
     pub(crate) fn new() -> Result<Self> {
         let dir = tempfile::tempdir().context("failed to make a directory for an attack")?;
         let root = dir.path().canonicalize()?;

@@ -50,6 +50,7 @@ impl App {
     }
 }
 
+/// The router's filter for an HTTP method.
 fn method_filter(verb: HttpVerb) -> MethodFilter {
     match verb {
         HttpVerb::Get => MethodFilter::GET,

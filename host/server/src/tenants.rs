@@ -104,6 +104,7 @@ impl TenantCheck {
 }
 
 impl TenantServices {
+    /// No tenant is open yet.
     pub(crate) fn new(
         opener: Arc<dyn TenantOpener>,
         registry: Registry,
@@ -169,6 +170,7 @@ impl TenantServices {
         (before.at.elapsed() < OPENED_AGAIN).then_some(before.problem)
     }
 
+    /// Opens a tenant if it still exists, and hides the host paths that its turns can reveal.
     async fn open_tenant(&self, tenant: &str, id: &str) -> Result<Service, OpenError> {
         let setup = |why: String| OpenError::Setup(why);
         let found = self.registry.find_tenant(tenant).await;
@@ -295,6 +297,7 @@ impl TenantServices {
 }
 
 impl NotServed {
+    /// The answer to callers and the logged reason for a tenant that could not be opened.
     fn from_error(error: &OpenError) -> Self {
         let told = match error {
             OpenError::OutOfReach(_) => {

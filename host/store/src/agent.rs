@@ -115,6 +115,7 @@ impl Store {
         Ok(self.commit_one(delete).changed_rows().await? > 0)
     }
 
+    /// Reads an agent from its row.
     fn stored_agent(&self, row: &SqliteRow) -> Result<StoredAgent, StoreError> {
         let read = || -> Result<StoredAgent, sqlx::Error> {
             Ok(StoredAgent {

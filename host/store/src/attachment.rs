@@ -137,6 +137,7 @@ impl Store {
     }
 }
 
+/// Reads a file's columns from its row.
 fn attachment_from_row(row: &SqliteRow) -> Result<StoredAttachment, sqlx::Error> {
     Ok(StoredAttachment {
         id: row.try_get(0)?,

@@ -126,6 +126,7 @@ impl Store {
     }
 }
 
+/// Reads a line from its row.
 fn entry_from_row(row: &SqliteRow) -> Result<AuditEntry, BadRow> {
     Ok(AuditEntry {
         id: row.try_get(0)?,

@@ -40,6 +40,7 @@ impl Store {
     }
 }
 
+/// Reads the counts from a row.
 fn contents_from_row(row: &SqliteRow) -> Result<SessionContents, sqlx::Error> {
     Ok(SessionContents {
         messages: row.try_get(0)?,

@@ -165,6 +165,7 @@ impl Store {
         Ok(page)
     }
 
+    /// Reads the blocks with events after the number `after`, at most [`BLOCKS`] of them.
     async fn blocks_after(&self, session: &str, after: i64) -> Result<Vec<EventRow>, StoreError> {
         let select = "SELECT b.first_seq, b.last_seq, b.message_id, b.body FROM event_blocks b \
             JOIN sessions s ON s.id = b.session_id \
@@ -198,6 +199,7 @@ struct EventRow {
     body: String,
 }
 
+/// Reads a block from its row.
 fn block_from_row(row: &SqliteRow) -> Result<EventRow, sqlx::Error> {
     Ok(EventRow {
         first_seq: row.try_get(0)?,

@@ -98,6 +98,7 @@ impl Store {
     }
 }
 
+/// Reads an entry from its row.
 fn entry_from_row(row: &SqliteRow) -> Result<JournalEntry, BadRow> {
     Ok(JournalEntry {
         agent: row.try_get(0)?,

@@ -133,6 +133,7 @@ impl Registry {
     }
 }
 
+/// Reads a login from its row.
 fn login_from_row(row: &SqliteRow) -> Result<StoredLogin, BadRow> {
     Ok(StoredLogin {
         id: row.try_get(0)?,

@@ -76,6 +76,8 @@ impl Store {
         }
     }
 
+    /// Makes one attempt to open the file: prepares, checks and migrates it, and connects the writer and the
+    /// readers.
     async fn open_once(path: &Path) -> Result<Self, StoreError> {
         prepare_file(path)?;
         let options = SqliteConnectOptions::new()

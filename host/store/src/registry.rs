@@ -258,6 +258,7 @@ impl Registry {
         rows.iter().map(|row| self.stored_tenant(row)).collect()
     }
 
+    /// Has the writer execute one statement; returns the number of changed rows.
     pub(crate) async fn run_change<const N: usize>(
         &self,
         what: &'static str,
@@ -273,6 +274,7 @@ impl Registry {
             .await
     }
 
+    /// Reads a tenant from its row.
     fn stored_tenant(&self, row: &SqliteRow) -> Result<Tenant, StoreError> {
         let read = || -> Result<Tenant, sqlx::Error> {
             let disabled: i64 = row.try_get(1)?;
@@ -297,6 +299,7 @@ fn new_id() -> Result<String, StoreError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Reads a key from its row.
 fn key_from_row(row: &SqliteRow) -> Result<StoredKey, BadRow> {
     Ok(StoredKey {
         id: row.try_get(0)?,

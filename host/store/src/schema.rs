@@ -78,6 +78,7 @@ pub(crate) async fn find_foreign_object(
     }))
 }
 
+/// The objects of a file's schema, with the SQL text of each.
 async fn schema_objects(db: &mut SqliteConnection) -> Result<Parts, sqlx::Error> {
     let select = "SELECT type, name, tbl_name, sql FROM sqlite_master";
     let rows = sqlx::query(select).fetch_all(db).await?;

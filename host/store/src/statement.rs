@@ -132,6 +132,7 @@ impl SqlStatement {
         })
     }
 
+    /// Returns whether the message of this statement exists.
     async fn has_message(&self, db: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
         let select = "SELECT 1 FROM messages m JOIN sessions s ON s.id = m.session_id \
             WHERE s.tenant = $1 AND s.id = $2 AND m.id = $3";

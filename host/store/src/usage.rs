@@ -149,6 +149,7 @@ impl Store {
     }
 }
 
+/// Reads a part from its row.
 fn part_from_row(row: &SqliteRow) -> Result<UsagePart, sqlx::Error> {
     let amounts = UsageRow {
         day: row.try_get(0)?,

@@ -250,6 +250,7 @@ impl StatementGroup {
 }
 
 impl WriterTask {
+    /// Commits batches of groups until the queue is closed, and then closes the connection.
     async fn run_task(mut self) {
         let mut closing = None;
         while closing.is_none() {
@@ -295,6 +296,7 @@ impl WriterTask {
         (batch, None)
     }
 
+    /// Commits a batch as one transaction; if that fails because of a group, commits each group alone.
     async fn commit_batch(&mut self, batch: Vec<StatementGroup>) {
         if let Err(error) = self.ensure_connected().await {
             for group in batch {

@@ -98,6 +98,7 @@ impl AuthRequester<'_> {
         Ok(got)
     }
 
+    /// Reads a JSON object of bounded size from a reply.
     async fn read_json(&self, url: &str, got: &mut HttpReply) -> Result<Value, AuthError> {
         let shown = ShownText::clip_line(url, MAX_SHOWN);
         let bytes = at_most(got, MAX_DOCUMENT).await;

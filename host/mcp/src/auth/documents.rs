@@ -172,6 +172,7 @@ fn covers_server(server: &Server, resource: &str) -> bool {
     target == own && below && url.query() == server.url.query().filter(|_| url.query().is_some())
 }
 
+/// Checks an issuer's document and each endpoint in it.
 fn parse_issuer(
     server: &Server,
     issuer: &str,

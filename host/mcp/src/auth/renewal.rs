@@ -146,6 +146,8 @@ fn needs_a_person(server: &Server, challenge: &TokenChallenge) -> AuthError {
     }
 }
 
+/// Requests a token for a service with the client's own secret: finds the issuer, the client and the scopes
+/// first.
 async fn request_service_token(
     asking: &AuthRequester<'_>,
     challenge: &TokenChallenge,

@@ -49,6 +49,7 @@ pub(super) async fn request_token(
     parse_token(&answer)
 }
 
+/// Checks an issuer's answer: a bearer token of printable letters.
 fn parse_token(answer: &Value) -> Result<IssuedToken, AuthError> {
     let kind = read_text(answer, "token_type").unwrap_or_default();
     if !kind.eq_ignore_ascii_case("bearer") {

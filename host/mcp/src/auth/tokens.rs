@@ -81,6 +81,7 @@ impl ServerTokens {
         format!("{server}.json")
     }
 
+    /// A token together with what it is bound to.
     pub(super) fn from_binding(
         bound: TokenBinding,
         access: String,

@@ -81,6 +81,7 @@ pub(super) async fn fill_form(
     }
 }
 
+/// Asks whether to answer the form at all, then asks for each field, or takes the suggested values.
 async fn collect_values(
     form: &ElicitationForm,
     server: &str,
@@ -242,6 +243,7 @@ async fn ask_field(
     Err(FormResponse::Cancelled)
 }
 
+/// The question for one field: its name, description and accepted values, and what a blank answer means.
 fn format_prompt(field: &FormField) -> String {
     let description = field
         .description

@@ -336,6 +336,7 @@ fn parse_choices(schema: &Value, titled: &str) -> Option<Option<Vec<FieldChoice>
 }
 
 impl TextFormat {
+    /// The format with this name in a schema; `None` if it is unknown.
     fn from_name(name: &str) -> Option<Self> {
         match name {
             "email" => Some(Self::Email),
@@ -346,6 +347,7 @@ impl TextFormat {
         }
     }
 
+    /// A text for people about the format.
     fn describe_format(self) -> &'static str {
         match self {
             Self::Email => "an address of mail",
@@ -355,6 +357,7 @@ impl TextFormat {
         }
     }
 
+    /// Returns whether a text has the format.
     fn accepts_text(self, text: &str) -> bool {
         match self {
             Self::Email => text.split_once('@').is_some_and(|(name, host)| {
@@ -385,6 +388,7 @@ fn is_date(text: &str) -> bool {
     is_like(text, "0000-00-00") && within(part(5..7), 12) && within(part(8..10), 31)
 }
 
+/// Returns whether a text is a time with a zone, for example `12:00:00Z`.
 fn is_time(text: &str) -> bool {
     let Some((clock, rest)) = text.split_at_checked(8) else { return false };
     let part = |at: std::ops::Range<usize>| clock.get(at).and_then(|part| part.parse::<u8>().ok());

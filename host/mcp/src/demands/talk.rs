@@ -122,6 +122,8 @@ impl<'a> CallTalk<'a> {
         }
     }
 
+    /// Shows a form or an address to the person, unless it is unfit, the server is muted, or too many were
+    /// shown.
     async fn handle_elicitation(
         &self,
         gate: &OutgoingGate,

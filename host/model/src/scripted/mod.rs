@@ -167,6 +167,7 @@ impl ScriptedModel {
         left
     }
 
+    /// The number of turns of a script that this subagent has played.
     fn script_position(&self, index: usize, script: &AgentScript, spawn: u32) -> usize {
         if script.spawn.is_some() {
             let played = self.played.get(index);
@@ -176,6 +177,7 @@ impl ScriptedModel {
         any.get(&(index, spawn)).copied().unwrap_or(0)
     }
 
+    /// Sets that number to `to`.
     fn advance_script(&self, index: usize, script: &AgentScript, spawn: u32, to: usize) {
         if script.spawn.is_some() {
             if let Some(played) = self.played.get(index) {
@@ -311,6 +313,7 @@ fn estimate_usage(request: &ChatRequest, turn: &ScriptedTurn) -> TokenUsage {
     }
 }
 
+/// The bytes of a message's text, calls and results.
 fn message_bytes(message: &ChatMessage) -> usize {
     match message {
         ChatMessage::User { text, .. } => text.len(),

@@ -80,6 +80,7 @@ impl Recording {
         self.add_turn(cx, turn, bytes);
     }
 
+    /// Adds a turn, unless the recording has become too large.
     fn add_turn(&self, cx: &CallContext<'_>, turn: file::TurnEntry, bytes: usize) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
@@ -134,6 +135,7 @@ impl ChatModel for RecordingModel {
         self.inner.takes_images()
     }
 
+    /// Makes the call with the inner model, and records its answer or failure.
     async fn chat(
         &self,
         request: &ChatRequest,
@@ -202,6 +204,7 @@ fn is_flat(reasoning: &Reasoning) -> bool {
     serde_json::to_value(reasoning).is_ok_and(|value| depth_within(&value, MAX_YAML_DEPTH))
 }
 
+/// The expectation of a recorded turn: the same tools, and results of the same tools.
 fn request_expectation(request: &ChatRequest) -> RequestExpectation {
     let tools: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
     let results = new_results(request).into_iter().map(|result| ExpectResult {
@@ -217,6 +220,7 @@ fn request_expectation(request: &ChatRequest) -> RequestExpectation {
     }
 }
 
+/// A call in the form of a transcript: arguments as YAML if they are a shallow object, otherwise as text.
 fn call_entry(call: &ToolCall) -> file::CallEntry {
     let object = match serde_json::from_str::<Value>(&call.arguments) {
         Ok(value @ Value::Object(_)) if depth_within(&value, MAX_YAML_DEPTH) => Some(value),
@@ -230,6 +234,7 @@ fn call_entry(call: &ToolCall) -> file::CallEntry {
     }
 }
 
+/// Returns whether a value has at most `depth` levels.
 fn depth_within(value: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else {
         return false;

@@ -256,6 +256,7 @@ impl ScriptedTurn {
 }
 
 impl ScriptedCall {
+    /// Checks that a call has at most one form of arguments.
     fn new(call: file::CallEntry) -> Result<Self, String> {
         let arguments = match (call.arguments, call.raw_arguments) {
             (Some(_), Some(_)) => {
@@ -289,6 +290,7 @@ impl file::FailEntry {
     }
 }
 
+/// The error for a text that is no YAML or has a wrong field, with its line and column.
 fn syntax_error(origin: &Path, error: &serde_yaml::Error) -> ScriptError {
     let location = error.location();
     ScriptError::Syntax {

@@ -37,6 +37,7 @@ impl<'e> AttemptSink<'e> {
         (self.events)(event);
     }
 
+    /// Passes an event on, preceded by [`StreamEvent::Started`] if it is the first one of the attempt.
     fn forward_event(&mut self, event: StreamEvent) {
         if !self.started {
             self.started = true;
@@ -264,6 +265,7 @@ impl PartialCall {
         self.shape.whole && self.shape.depth == 0
     }
 
+    /// Appends a piece of the arguments, within the limit.
     pub(crate) fn push_arguments(&mut self, part: &str) -> Result<(), ModelError> {
         if self.arguments.len().saturating_add(part.len()) > MAX_ARGUMENT_BYTES {
             return Err(ModelError::TooLarge {
@@ -284,6 +286,7 @@ impl PartialCall {
     }
 }
 
+/// Checks the lengths of a call's id and name.
 fn check_names(id: &str, name: &str) -> Result<(), ModelError> {
     if id.len() > MAX_NAME_BYTES || name.len() > MAX_NAME_BYTES {
         return Err(ModelError::TooLarge {

@@ -55,6 +55,7 @@ impl WireBody {
     }
 }
 
+/// Converts an error of decompression.
 fn to_model_error(error: CodingError) -> ModelError {
     match error {
         CodingError::TooLarge(_) => {

@@ -145,6 +145,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
+/// Checks that the base URL is http(s), without a user name, password or fragment.
 fn check_base_url(base_url: &Url) -> Result<Url, EndpointError> {
     if !matches!(base_url.scheme(), "http" | "https") {
         return Err(EndpointError::BaseUrl("must begin with `https://` or `http://`"));
@@ -170,6 +171,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Parses a configured header; its value is marked sensitive, so it is not logged.
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), EndpointError> {
     let error = |reason| EndpointError::Header { name: quote_text(name), reason };
     let parsed: HeaderName = name.parse().map_err(|_| error("is not a header name"))?;
@@ -213,6 +215,7 @@ fn cached_tls_config(trusting: bool) -> Result<rustls::ClientConfig, EndpointErr
     config.map_err(EndpointError::Setup)
 }
 
+/// The TLS settings; if `trusting` is false, no certificate is trusted.
 fn tls_config(trusting: bool) -> Result<rustls::ClientConfig, rustls::Error> {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider)

@@ -242,6 +242,8 @@ impl WireModel {
         *self.form.lock().unwrap_or_else(PoisonError::into_inner) = form;
     }
 
+    /// Attempts the call until it succeeds or may not be retried. If the server refuses a field, the request
+    /// is repeated without it.
     async fn with_retrying(
         &self,
         request: &ChatRequest,
@@ -307,6 +309,7 @@ impl WireModel {
         Ok(None)
     }
 
+    /// The JSON body of a request, in the form of the model's API.
     fn build_body(&self, request: &ChatRequest, form: RequestForm) -> Result<Bytes, ModelError> {
         let body = match self.dialect {
             WireDialect::OpenAi(field) => {
@@ -518,6 +521,7 @@ fn retry_pause(own: Duration, asked: Option<Duration>) -> Option<Duration> {
     }
 }
 
+/// The error of a server that sent nothing in time: before the first token, or between two.
 fn silence_error(started: bool, timeouts: ModelTimeouts) -> ModelError {
     let (phase, after) = if started {
         (TimeoutPhase::BetweenTokens, timeouts.between_tokens)

@@ -71,6 +71,7 @@ impl SseDecoder {
     }
 }
 
+/// The data of an event as text; a character that was cut in two is repaired.
 fn decode_text(bytes: &[u8]) -> Result<Cow<'_, str>, ModelError> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(Cow::Borrowed(text));

@@ -181,6 +181,7 @@ impl StreamedReasoning {
         Some(reasoning)
     }
 
+    /// Returns whether a piece of reasoning fits within the limit, and counts it.
     fn has_room(&mut self, value: &Value) -> bool {
         // Measured as JSON text, so brackets and names count too.
         let bytes = match value {
@@ -190,6 +191,7 @@ impl StreamedReasoning {
         !self.lost && self.reserve_bytes(bytes)
     }
 
+    /// Counts bytes of reasoning. Beyond the limit all of it is dropped; returns whether it was kept.
     fn reserve_bytes(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_REASONING_BYTES {

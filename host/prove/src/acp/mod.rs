@@ -76,6 +76,8 @@ impl ProvePart for AcpPart {
         Ok(())
     }
 
+    /// Makes the attack with the given name; an error of the stage is reported as an attack that could not be
+    /// made.
     async fn make_attack(&self, id: &'static str) -> AttackReport {
         let Some(attack) = list_attacks().find(|attack| attack.id == id) else {
             return AttackReport::for_unmade(id, AttackKind::Acp, "there is no such attack");

@@ -113,6 +113,7 @@ pub(super) fn refusal_message(answer: &Value) -> Result<String> {
     Ok(format!("{} {message}", answer["error"]["code"]))
 }
 
+/// The model's transcript: `clerk` always answers [`ANSWER`], `asker` writes a file twice.
 fn model_script() -> String {
     let write = "      - calls: [{name: file_write, arguments: {path: taken.txt, content: x}}]\n";
     format!(

@@ -86,6 +86,8 @@ impl ProvePart for LibrariesPart {
         self.get_template().await.map(drop)
     }
 
+    /// Makes the attack with the given name; an error of the stage is reported as an attack that could not be
+    /// made.
     async fn make_attack(&self, id: &'static str) -> AttackReport {
         let Some(attack) = list_attacks().find(|attack| attack.id == id) else {
             return AttackReport::for_unmade(id, AttackKind::Libraries, "there is no such attack");
@@ -97,6 +99,7 @@ impl ProvePart for LibrariesPart {
     }
 }
 
+/// Every attack, in the order in which they are made.
 fn list_attacks() -> impl Iterator<Item = Attack<LibraryStage>> {
     [
         repositories::ATTACKS,

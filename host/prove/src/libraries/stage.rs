@@ -274,6 +274,7 @@ impl LibraryStage {
         }
     }
 
+    /// Checks that a command was refused, and that the home is as it was before.
     fn check_unchanged(&self, done: FinishedProgram, before: &DirectoryPicture) -> Stopped {
         if !matches!(done.code, Some(1 | 2)) {
             return Err(Escape::new(format!("it ended with {:?}: {}", done.code, done.said)));
@@ -440,6 +441,7 @@ fn write_bytes(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::write(path, bytes)
 }
 
+/// Copies a directory with everything in it.
 fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
     for entry in WalkDir::new(from) {
         let entry = entry?;

@@ -111,6 +111,7 @@ impl CallerRequest {
 }
 
 impl ServerClient {
+    /// Opens a connection, from the client's own address if it has one.
     pub(crate) async fn connect(&self) -> Result<ClientConnection> {
         let socket = TcpSocket::new_v4()?;
         if let Some(from) = self.from {
@@ -213,6 +214,7 @@ impl ClientConnection {
         Ok(String::from_utf8_lossy(&self.taken).into_owned())
     }
 
+    /// Reads an answer to the end of the connection, and splits its head and body.
     async fn read_answer(&mut self) -> Result<ServerAnswer> {
         let text = self.read_rest().await?;
         let Some((head, body)) = text.split_once("\r\n\r\n") else {

@@ -61,6 +61,8 @@ impl ProvePart for ServerPart {
         self.get_stage().await.map(drop).context("no server to attack")
     }
 
+    /// Makes the attack with the given name on the shared server; an error of the server is reported as an
+    /// attack that could not be made.
     async fn make_attack(&self, id: &'static str) -> AttackReport {
         let _turn = self.turn.lock().await;
         let Some((number, attack)) = list_attacks().enumerate().find(|(_, attack)| attack.id == id)
@@ -76,6 +78,7 @@ impl ProvePart for ServerPart {
     }
 }
 
+/// Prepares the stage for one attack, makes the attack, and judges it.
 async fn judge_attack(
     attack: &Attack<ServerStage>,
     number: usize,

@@ -52,6 +52,8 @@ impl TenantNeighbour {
     }
 }
 
+/// Sends the same request again and again until stopped; records each duration, and the first answer that
+/// differs from `right`.
 async fn ask_until_stopped(
     client: ServerClient,
     path: String,

@@ -245,6 +245,7 @@ impl ServerStage {
         self.with_key(self.keys.get(name).map(String::as_str))
     }
 
+    /// A client with this key, which calls from the present attack's address.
     pub(crate) fn with_key(&self, key: Option<&str>) -> ServerClient {
         let last = self.from.load(Ordering::Relaxed);
         // On Linux every address in 127.0.0.0/8 is this machine, so each attack has an address of its own.

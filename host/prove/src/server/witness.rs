@@ -20,6 +20,7 @@ impl PathWitness {
         Self { places, seen: Mutex::default() }
     }
 
+    /// Searches the bytes of an answer, and keeps the first finding with the text around it.
     pub(crate) fn inspect_bytes(&self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         for place in &self.places {

@@ -107,6 +107,7 @@ const fn control_harms(why: &'static str) -> ControlProof {
     ControlProof::Harms(why)
 }
 
+/// Makes a row of the table of attacks.
 const fn new_act(
     id: &'static str,
     by: WallDefence,
@@ -116,6 +117,7 @@ const fn new_act(
     WallAct { id, by, landlock: 1, control, run }
 }
 
+/// Every attack on the OS sandbox.
 pub(crate) fn list_acts() -> impl Iterator<Item = &'static WallAct> {
     files::ACTS
         .iter()

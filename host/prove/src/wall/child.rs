@@ -69,6 +69,7 @@ fn print_line(line: &ChildLine) -> Result<()> {
     Ok(())
 }
 
+/// The report about the result of an attack's system call.
 fn line_for(came: &Done) -> ChildLine {
     match came {
         Ok(gave) => ChildLine::Worked(*gave),

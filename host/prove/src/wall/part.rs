@@ -37,6 +37,7 @@ impl WallPart {
         Self { program, child, victim, stage: Arc::default() }
     }
 
+    /// Copies the fields for the thread on which an attack is made.
     fn attack_setting(&self) -> AttackSetting {
         let Self { program, child, victim, stage } = self;
         AttackSetting {
@@ -59,6 +60,7 @@ impl ProvePart for WallPart {
         belljar_work::run_job(&ATTACK, OPERATOR, move |_| setting.ensure_stage()).await?
     }
 
+    /// Makes the attack with the given name on a thread for blocking work.
     async fn make_attack(&self, id: &'static str) -> AttackReport {
         let Some(act) = list_acts().find(|act| act.id == id) else {
             return AttackReport::for_unmade(id, AttackKind::Wall, "there is no such attack");
@@ -98,6 +100,7 @@ impl AttackSetting {
         WallStage::new(victim).context("the stage cannot be set")
     }
 
+    /// Makes and judges one attack; after one that was not stopped, the stage is dropped.
     fn make_report(&self, act: &'static WallAct) -> AttackReport {
         let begun = Instant::now();
         let mut report = AttackReport::for_unmade(act.id, AttackKind::Wall, "");

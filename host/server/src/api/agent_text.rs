@@ -248,6 +248,7 @@ fn for_callers(hint: &str) -> String {
 }
 
 impl DiagnosticBody {
+    /// Converts a finding for an answer, with a hint that a remote caller can follow.
     pub(crate) fn from_diagnostic(found: &Diagnostic) -> Self {
         Self {
             line: found.line,

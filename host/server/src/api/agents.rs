@@ -398,6 +398,7 @@ async fn text_of(ctx: &HandlerContext, agent: &ResolvedAgent) -> Option<String> 
     ctx.look_up(read).await.ok().flatten()
 }
 
+/// Loads the agents anew after a change, and answers with the stored agent.
 async fn saved_response(
     ctx: &HandlerContext,
     slug: &Slug,
@@ -433,6 +434,7 @@ async fn stored_response(
 }
 
 impl AgentSummary {
+    /// The entry in the list for an agent of the catalogue.
     fn from_file(ctx: &HandlerContext, agent: &ResolvedAgent) -> Self {
         let admin = ctx.caller.has_scope(RequiredScope::Admin);
         let definition = DefinitionBody::with_command(agent, &ctx.service.current_host(), admin);

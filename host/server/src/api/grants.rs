@@ -102,6 +102,8 @@ pub(crate) async fn find_agent(
 }
 
 impl GrantsBody {
+    /// Collects the effective rights of an agent for an answer: tools, mounts, hosts, secrets and limits, and
+    /// which source has withheld what.
     pub(crate) fn from_agent(agent: &ResolvedAgent) -> Self {
         let rights = &agent.rights;
         let hosts = rights.hosts().lists().map(|list| HostsBody {

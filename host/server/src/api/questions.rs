@@ -168,6 +168,7 @@ pub(crate) fn list_turn_questions(ctx: &HandlerContext, turn: &RunningTurn) -> V
     of_turn.map(|(id, question)| QuestionBody::from_open_question(id, question)).collect()
 }
 
+/// The open questions of one session, or of all sessions of the tenant.
 fn open_questions(ctx: &HandlerContext, session: Option<&str>) -> Questions {
     let open = ctx.service.open_questions(session);
     Questions {

@@ -13,6 +13,7 @@ pub(crate) const KEPT: &str = "library/api";
 pub(crate) struct InScope(Option<String>);
 
 impl InScope {
+    /// Checks the word of a filter by scope, for example `home` or `library/NAME`.
     pub(crate) fn from_word(word: Option<String>) -> Result<Self, Problem> {
         let known = |word: &str| {
             matches!(word, "home" | "workspace" | "library")

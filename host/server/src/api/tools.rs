@@ -110,6 +110,8 @@ async fn granted_tools(ctx: &HandlerContext, name: String) -> Result<BTreeSet<St
     Ok(agent.rights.offered_tools().map(|(tool, _)| tool.to_string()).collect())
 }
 
+/// Lists the tools of all components, with a problem for each component that cannot be described, and the
+/// tools of the tenant's MCP servers.
 async fn host_tools(host: &Host) -> Tools {
     let mut tools = Vec::new();
     let mut problems: Vec<String> =
@@ -203,6 +205,7 @@ async fn component_imports(component: &Arc<ToolComponent>) -> Vec<String> {
 }
 
 impl AsksBody {
+    /// The rights that a component's manifest requests.
     fn from_component(component: &ToolComponent) -> Self {
         let ask = &component.manifest.ask;
         Self {

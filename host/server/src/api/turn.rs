@@ -56,6 +56,7 @@ pub(crate) struct ChatBody {
 pub(crate) struct LimitsBody;
 
 impl PartialSchema for LimitsBody {
+    /// An object with one number for each limit, and nothing else.
     fn schema() -> RefOr<Schema> {
         let limits = ObjectBuilder::new().schema_type(Type::Object);
         let limits = LIMITS.iter().fold(limits, |limits, row| {
@@ -191,6 +192,7 @@ pub(crate) fn check_name(what: &str, name: Option<String>) -> Result<Option<Stri
     }
 }
 
+/// Converts the limits of a request; an unknown name is a problem that lists the known ones.
 fn parse_limits(asked: &BTreeMap<String, u64>) -> Result<LimitsRequest, Problem> {
     let mut limits = LimitsRequest::default();
     for (key, value) in asked {

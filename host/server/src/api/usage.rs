@@ -110,6 +110,7 @@ pub(crate) async fn read_usage(
 }
 
 impl UsageGrouping {
+    /// Parses the query's `by`, for example `day,model`.
     fn parse_grouping(text: &str) -> Result<Self, Problem> {
         let mut by = Self::default();
         for word in text.split(',') {

@@ -134,6 +134,8 @@ impl Caller {
         self.key.as_ref().or_else(|| self.token.as_ref().map(|_| &self.actor))
     }
 
+    /// The id of the credential that decides whether the caller is still accepted: login, key or token;
+    /// `None` for the local person.
     fn credential_id(&self) -> Option<CredentialId> {
         let login = self.login.as_ref().map(|login| CredentialId::Login(Arc::clone(&login.id)));
         let key = || self.key.as_ref().map(|key| CredentialId::Key(Arc::clone(key)));
@@ -166,6 +168,7 @@ impl Caller {
         Self { actor, login: Some(login), ..self }
     }
 
+    /// The caller who belongs to a stored login.
     fn from_login(login: StoredLogin) -> Self {
         let (actor, expires) = (actor_of(&login).into(), login.expires);
         Self {

@@ -100,6 +100,7 @@ fn cookie_line(
     Some(line)
 }
 
+/// The cookie's name for the port in the request's `Host` header.
 fn cookie_name(headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map(|(_, port)| port);

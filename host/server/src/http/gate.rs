@@ -329,6 +329,7 @@ pub(crate) fn out_of_scope(caller: &Caller, needs: RequiredScope) -> Problem {
     Problem::new(ProblemKind::Scope, format!("this needs {needed}; {yours}"))
 }
 
+/// Calls the handler, with a time limit unless the route may take as long as a turn.
 async fn call_in_time(route: &Route, request: Request, next: Next) -> Response {
     if route.is_long() {
         return next.run(request).await;

@@ -139,6 +139,7 @@ impl ServerNames {
             .with_hint("the operator of this server names the origins that may"))
     }
 
+    /// Checks that a request states exactly one host name, and that it is one of this server's.
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<HostName, Problem> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let text = hosts.next().and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -162,6 +163,7 @@ impl ServerNames {
 }
 
 impl HostName {
+    /// Parses a host name with an optional port; `None` if the text contains anything else.
     fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();

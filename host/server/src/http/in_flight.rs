@@ -104,6 +104,7 @@ impl ByteBounds {
         InFlight(Arc::new(FlightInner { all, own, key, most, held: Mutex::default() }))
     }
 
+    /// The permits of one key. If too many keys are remembered, those that hold nothing are forgotten first.
     fn key_bound(&self, key: &Arc<str>, most: u32) -> Arc<Semaphore> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if !keys.contains_key(key) && keys.len() >= MAX_IDLE_KEYS {
@@ -178,6 +179,7 @@ impl InFlight {
         byte_units(bytes).min(self.0.most).saturating_sub(self.lock_held().units)
     }
 
+    /// Adds permits to those that the request holds already.
     fn keep_permits(&self, more: u32, permits: Vec<OwnedSemaphorePermit>) {
         let mut held = self.lock_held();
         held.units = held.units.saturating_add(more);

@@ -126,6 +126,7 @@ impl App {
         self.write_counts().await;
     }
 
+    /// Serves a new connection in a task of its own, or refuses it if there are too many.
     fn accept_connection(
         &self,
         stream: TcpStream,
@@ -162,6 +163,7 @@ impl App {
         });
     }
 
+    /// Counts a refused connection, and tells its client the reason unless too many are being told already.
     fn refuse_connection(&self, stream: TcpStream, problem: Problem, told: &Arc<Semaphore>) {
         self.metrics().refused.fetch_add(1, Ordering::Relaxed);
         let Ok(place) = Arc::clone(told).try_acquire_owned() else { return };

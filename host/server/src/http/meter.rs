@@ -96,6 +96,7 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for MeteredStream<IO> {
         self.pace.check_pace(context, written)
     }
 
+    /// Writes, and ends the connection if the client reads too slowly.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -194,6 +194,7 @@ impl HiddenPlaces {
         }
     }
 
+    /// The hidden paths that are below no other one, in JSON form.
     fn find_marks(&self) -> Vec<String> {
         let below = |path: &str, above: &str| {
             path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
@@ -225,6 +226,7 @@ impl HiddenPlaces {
         }
     }
 
+    /// Replaces every hidden path in a text.
     fn hidden_text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (path, name) in &self.places {

@@ -66,6 +66,7 @@ pub(crate) struct KindRow {
     pub(crate) title: &'static str,
 }
 
+/// Makes a row of the table [`KINDS`].
 const fn kind_row(
     kind: ProblemKind,
     name: &'static str,
@@ -253,6 +254,8 @@ impl Problem {
 }
 
 impl IntoResponse for Problem {
+    /// The HTTP answer: the problem as JSON, with the wait in `Retry-After` and, for a missing key, the
+    /// header `WWW-Authenticate`.
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.kind.table_row().status)
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

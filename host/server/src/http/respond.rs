@@ -115,6 +115,7 @@ pub(crate) struct JsonBody<T>(pub(crate) T);
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
+    /// Parses the body; a problem if it is no JSON or does not have the form of `T`.
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         match serde_json::from_slice(&json_bytes(request).await?) {
             Ok(value) => Ok(Self(value)),
@@ -196,6 +197,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJ
     }
 }
 
+/// Returns whether the request's content type is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())
     else {
@@ -239,6 +241,7 @@ pub(crate) struct QueryOf<T>(pub(crate) T);
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
     type Rejection = Problem;
 
+    /// Parses the query; a problem if it does not have the form of `T`.
     fn from_request_parts(
         parts: &mut Parts,
         _state: &S,
@@ -261,6 +264,7 @@ pub(crate) struct PathOf<T>(pub(crate) T);
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
     type Rejection = Problem;
 
+    /// Parses the path's parameters; a parameter of the wrong form is answered as not found.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),

@@ -49,6 +49,8 @@ type Refused = (TenantIdentity, Option<Arc<str>>);
 pub(crate) struct RefusalCounts(Mutex<BTreeMap<Refused, BTreeMap<&'static str, u64>>>);
 
 impl RefusalCounts {
+    /// Counts a refusal. If there are too many names, it counts as one of a stranger in the operator's
+    /// tenant.
     fn add_refusal(&self, whose: Refused, kind: ProblemKind) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let full = counts.len() >= MAX_COUNTED;
@@ -123,6 +125,7 @@ impl App {
         }
     }
 
+    /// Deletes the lines of the audit log that are older than the configured days.
     async fn prune_audit(&self) {
         let kept = DAY.saturating_mul(self.config().audit_days.into());
         let before = self.now_millis().saturating_sub(kept);

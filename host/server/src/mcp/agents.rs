@@ -314,6 +314,8 @@ pub(super) fn answer_question(
     answered.map_err(|error| refusal_error(&error))
 }
 
+/// The person's answer in what a client sent; `null` for a question about permission means that nobody was
+/// asked.
 fn answer_from_client(kind: &QuestionKind, brought: &Value) -> PersonAnswer {
     match (kind, brought) {
         (QuestionKind::Permission { .. }, Value::Null) => {

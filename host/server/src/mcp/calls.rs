@@ -43,6 +43,7 @@ pub(super) enum AskingWay {
 }
 
 impl AskingWay {
+    /// How the person of this client can be asked, from the client's capabilities and revision.
     pub(super) fn from_context(cx: &RequestContext<RoleServer>) -> Self {
         let capable = cx.client_capabilities().and_then(|can| can.elicitation);
         let newer = cx.protocol_version().is_some_and(|version| is_stateless(&version));
@@ -239,6 +240,8 @@ impl CallAsker {
 
 #[async_trait]
 impl Asker for CallAsker {
+    /// Asks whether a call is allowed. A decision that came with the call counts once, and only for this
+    /// call, not for calls that it makes.
     async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
         // A nested call cannot be repeated, because the effects before it would happen twice.
         let own = question.tool.as_str() == self.tool;

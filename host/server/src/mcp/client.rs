@@ -38,6 +38,7 @@ pub(crate) struct ProtocolClient {
 }
 
 impl ProtocolClient {
+    /// A client without a session and without a jar, which is made on the first call.
     pub(crate) fn new(
         service: Service,
         actor: Arc<str>,

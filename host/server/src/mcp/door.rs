@@ -204,6 +204,7 @@ fn guest_of_request(cx: &RequestContext<RoleServer>) -> Result<McpGuest, ErrorDa
 
 #[async_trait]
 impl ClientLookup for KeyedClients {
+    /// Makes the client of a new MCP session.
     async fn begin_session(
         &self,
         info: &InitializeRequestParams,
@@ -216,6 +217,7 @@ impl ClientLookup for KeyedClients {
         Ok(Arc::new(client))
     }
 
+    /// Finds the client for a message outside of sessions, and makes its jar if necessary.
     async fn for_message(
         &self,
         cx: &RequestContext<RoleServer>,

@@ -139,6 +139,8 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for BoundedTransport<T> {
         }
     }
 
+    /// The client's next message. Reads only when a place for a request is free, or when all open requests
+    /// have waited for someone; a request beyond the limit is answered here.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             if let Some(telling) = &mut self.telling {

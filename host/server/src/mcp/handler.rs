@@ -100,6 +100,7 @@ const METHODS: [&str; 17] = [
 ];
 
 impl ServerHandler for McpHandler {
+    /// The capabilities of this server, its name, and its description for a model.
     fn get_info(&self) -> ServerConfig {
         let can = ServerCapabilities::builder()
             .enable_logging()
@@ -114,6 +115,7 @@ impl ServerHandler for McpHandler {
         ServerConfig::new(can).with_server_info(named).with_instructions(INSTRUCTIONS)
     }
 
+    /// Negotiates the revision, and begins the session of a client.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -127,6 +129,7 @@ impl ServerHandler for McpHandler {
         Ok(answer)
     }
 
+    /// Sets the lowest level of log lines that the client gets.
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
@@ -136,6 +139,7 @@ impl ServerHandler for McpHandler {
         Ok(())
     }
 
+    /// Lists the tools that the client may call, and the agents as tools.
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -168,6 +172,7 @@ impl ServerHandler for McpHandler {
         }
     }
 
+    /// Returns the state of a task.
     async fn get_task(
         &self,
         request: GetTaskParams,
@@ -177,6 +182,7 @@ impl ServerHandler for McpHandler {
         tasks::get_task(&client, &request.task_id).await
     }
 
+    /// Passes the person's answers to a task.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -186,6 +192,7 @@ impl ServerHandler for McpHandler {
         tasks::update_task(&client, &request.task_id, &request.input_responses).await
     }
 
+    /// Cancels a task.
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
@@ -195,6 +202,7 @@ impl ServerHandler for McpHandler {
         tasks::cancel_task(&client, &request.task_id).await
     }
 
+    /// Lists the skills as prompts.
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -205,6 +213,7 @@ impl ServerHandler for McpHandler {
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
 
+    /// Returns a skill as a prompt.
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
@@ -214,6 +223,7 @@ impl ServerHandler for McpHandler {
         Ok(prompts::get_prompt(&client, &request)?.into())
     }
 
+    /// Lists the resources of the client's session.
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -224,6 +234,7 @@ impl ServerHandler for McpHandler {
         Ok(list.with_ttl_ms(0).with_cache_scope(CacheScope::Private))
     }
 
+    /// Lists the patterns of resource URIs.
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -233,6 +244,7 @@ impl ServerHandler for McpHandler {
         Ok(list.with_ttl_ms(LIST_TTL_MS).with_cache_scope(CacheScope::Private))
     }
 
+    /// Returns the contents of a resource.
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
@@ -243,6 +255,7 @@ impl ServerHandler for McpHandler {
         Ok(read.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
     }
 
+    /// Subscribes the session to changes of a resource.
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
@@ -252,6 +265,7 @@ impl ServerHandler for McpHandler {
         self.watched.add_resource(&client, request.uri).await
     }
 
+    /// Ends a subscription.
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,

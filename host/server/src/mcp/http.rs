@@ -119,6 +119,7 @@ struct HiddenBody {
 }
 
 impl HiddenBody {
+    /// Masks the JSON in each `data:` line of a piece of the stream, and leaves other lines as they are.
     fn hide_lines(&self, text: &[u8]) -> Vec<u8> {
         let mut said = Vec::with_capacity(text.len());
         for line in text.split_inclusive(|byte| *byte == b'\n') {

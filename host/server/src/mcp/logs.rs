@@ -41,6 +41,7 @@ impl LogForwarder {
     }
 }
 
+/// The log lines of a call: tool, level and text of each.
 fn lines_of(receipt: &CallReceipt) -> impl Iterator<Item = (String, LoggingLevel, String)> + '_ {
     receipt.receipt.logs.iter().map(|line| {
         let level = match line.level.as_str() {

@@ -85,6 +85,7 @@ struct StdioClient {
 }
 
 impl StdioClient {
+    /// Returns the only client, which is made on the first call with the name that it states.
     async fn get_client(&self, name: Option<(String, String)>) -> Arc<ProtocolClient> {
         let make = async || {
             let name = name.map_or_else(String::new, |(name, version)| format!("{name} {version}"));
@@ -101,6 +102,7 @@ impl StdioClient {
 
 #[async_trait]
 impl ClientLookup for StdioClient {
+    /// Returns the only client, with the name that it has stated.
     async fn begin_session(
         &self,
         info: &InitializeRequestParams,

@@ -85,6 +85,7 @@ pub(super) async fn cancel_task(client: &ProtocolClient, id: &str) -> Result<(),
     Ok(())
 }
 
+/// The payload of a running task: the forms for its open questions, or only that it is working.
 fn asked_payload(client: &ProtocolClient, turn: &StoredTurnOf) -> TaskPayload {
     let open = client.service.open_questions(Some(&turn.turn.state.session.id));
     let forms = open.iter().filter(|(_, question)| question.message == turn.turn.message);

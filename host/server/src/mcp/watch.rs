@@ -48,6 +48,7 @@ impl ResourceChanges {
 pub(super) struct WatchedResources(Mutex<BTreeSet<String>>);
 
 impl WatchedResources {
+    /// Adds a subscription to a resource of the client's own session.
     pub(super) async fn add_resource(
         &self,
         client: &ProtocolClient,

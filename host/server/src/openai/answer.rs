@@ -60,6 +60,7 @@ pub(crate) struct CompletionUsage {
 }
 
 impl CompletionUsage {
+    /// Converts the usage of a turn to OpenAI's form; counts that belljar does not have are 0.
     pub(crate) fn from_usage(usage: &Usage) -> Self {
         Self {
             prompt_tokens: usage.input_tokens,

@@ -77,6 +77,8 @@ impl WireStream for ChatStream {
         self.send_delta(frames, json!({"content": format!("{between}{text}")}), None).await
     }
 
+    /// Sends the calls, the reason of the end, the usage if requested, and `[DONE]`; or an error if the turn
+    /// has no answer.
     async fn end_stream(&mut self, frames: &FrameSender, finished: &FinishedTurn) -> bool {
         if let Some(problem) = finished.to_problem() {
             return self.end_broken(frames, &problem).await;

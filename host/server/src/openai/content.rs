@@ -120,6 +120,7 @@ fn parse_image(url: &Value, at: &str) -> Result<Image, Problem> {
     Image::from_base64(body, said).map_err(|error| invalid_value(at, format!("`{at}`: {error}")))
 }
 
+/// The text of one part; a problem for a file, for audio, and for an unknown type.
 fn part_text(part: &Value, at: &str) -> Result<String, Problem> {
     let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
     if TEXT.contains(&kind) {

@@ -106,6 +106,7 @@ impl SortedEntries {
     }
 }
 
+/// The id and text of a result; `None` for every other entry.
 fn into_result_pair(entry: ConversationEntry) -> Option<(String, String)> {
     match entry {
         ConversationEntry::Result { id, content } => Some((id, content)),
@@ -176,6 +177,7 @@ fn is_calls_alone(entry: &ConversationEntry) -> bool {
     matches!(entry, ConversationEntry::Assistant { text, calls } if text.is_empty() && !calls.is_empty())
 }
 
+/// Adds a user's message, joined to the message before if that is the user's too.
 fn push_user(messages: &mut Vec<ChatMessage>, more: MessageContent) {
     match messages.last_mut() {
         Some(ChatMessage::User { text, images }) => {
@@ -187,6 +189,7 @@ fn push_user(messages: &mut Vec<ChatMessage>, more: MessageContent) {
     }
 }
 
+/// Adds a text of the agent, joined to the message before if that is the agent's too and has no calls.
 fn push_assistant(messages: &mut Vec<ChatMessage>, more: String) {
     match messages.last_mut() {
         Some(ChatMessage::Assistant { text, calls, .. }) if calls.is_empty() => {

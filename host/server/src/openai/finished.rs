@@ -79,6 +79,7 @@ impl FinishedTurn {
         }
     }
 
+    /// The problem of a failed turn, by the kind of its error.
     fn failure_problem(&self) -> Problem {
         match &self.error {
             Some(

@@ -95,6 +95,7 @@ fn parse_calls<'m>(
     Ok(calls)
 }
 
+/// Parses one call of a function.
 fn parse_call(call: &Value, at: &str) -> Result<ToolCall, Problem> {
     let function = call.get("function").unwrap_or(&Value::Null);
     Ok(ToolCall {

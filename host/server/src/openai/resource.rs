@@ -141,6 +141,7 @@ impl ResponseBody {
     }
 }
 
+/// The status of a response for the status of the agent's message.
 fn status_word(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::InFlight => "in_progress",
@@ -161,6 +162,7 @@ fn error_details(finished: &FinishedTurn) -> Value {
     json!({"code": finished.failure_code(), "message": message.unwrap_or_default()})
 }
 
+/// The token counts of a response.
 fn usage_details(finished: &FinishedTurn) -> Value {
     let usage = &finished.usage;
     json!({

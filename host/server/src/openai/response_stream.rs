@@ -44,6 +44,8 @@ impl ResponseStream {
         Self { from: number.map_or(0, |number| number.saturating_add(1)), ..self }
     }
 
+    /// Numbers an event and sends it, unless the reader has it already; returns false if the client has
+    /// disconnected.
     async fn send_event(&mut self, frames: &FrameSender, kind: &str, mut event: Value) -> bool {
         event["type"] = json!(kind);
         event["sequence_number"] = json!(self.number);
@@ -60,6 +62,7 @@ impl ResponseStream {
         (place, ids::item_id("msg", &self.message, place))
     }
 
+    /// Begins the next text item.
     async fn open_text(&mut self, frames: &FrameSender) -> bool {
         self.texts += 1;
         self.open = Some(String::new());
@@ -129,6 +132,7 @@ impl WireStream for ResponseStream {
             && self.send_event(frames, "response.in_progress", running).await
     }
 
+    /// Sends a piece of text; a new text first ends the present item and begins the next one.
     async fn send_text(&mut self, frames: &FrameSender, new: bool, text: &str) -> bool {
         if new && !(self.close_text(frames).await && self.open_text(frames).await) {
             return false;

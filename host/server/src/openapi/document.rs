@@ -93,6 +93,7 @@ pub(crate) fn build_document() -> OpenApi {
     OpenApiBuilder::new().info(info).paths(paths).components(Some(components)).build()
 }
 
+/// The documentation of one route: parameters, body, answer and problems.
 fn build_operation(route: &Route, schemas: &mut SchemaMap) -> Operation {
     let doc = operation_doc(route.op);
     let mut operation = OperationBuilder::new()
@@ -170,6 +171,7 @@ fn by_status(kinds: &[ProblemKind]) -> BTreeMap<u16, String> {
     texts
 }
 
+/// The status and description of a successful answer.
 fn documented_answer(gives: &AnswerKind, schemas: &mut SchemaMap) -> (u16, Documented) {
     let text = || Content::new(Some(ObjectBuilder::new().schema_type(Type::String)));
     // The schema of one event, in the form in which parsers of event streams return it.
@@ -227,6 +229,7 @@ fn schema_reference(name: &str) -> Content {
     Content::new(Some(Ref::from_schema_name(name)))
 }
 
+/// The documentation of a path parameter.
 fn in_path(name: &str) -> Parameter {
     ParameterBuilder::new()
         .name(name)
@@ -236,6 +239,7 @@ fn in_path(name: &str) -> Parameter {
         .build()
 }
 
+/// The documentation of a query parameter.
 fn in_query(query: &QueryParameter) -> Parameter {
     ParameterBuilder::new()
         .name(query.name)
@@ -246,6 +250,7 @@ fn in_query(query: &QueryParameter) -> Parameter {
         .build()
 }
 
+/// The schema of a query parameter's values.
 fn parameter_schema(takes: ParameterValues) -> ObjectBuilder {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     match takes {
@@ -266,6 +271,7 @@ fn path_parameters(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
+/// The OpenAPI name of an HTTP method.
 fn http_method(verb: HttpVerb) -> HttpMethod {
     match verb {
         HttpVerb::Get => HttpMethod::Get,
@@ -275,6 +281,7 @@ fn http_method(verb: HttpVerb) -> HttpMethod {
     }
 }
 
+/// A sentence about the key that an operation needs.
 fn scope_sentence(needs: RequiredScope) -> &'static str {
     match needs {
         RequiredScope::Nothing => "Needs no key.",

@@ -51,6 +51,8 @@ struct FollowedTurn<'a> {
 }
 
 impl FollowedTurn<'_> {
+    /// Passes on events until the turn has ended and its last event was sent; `None` if the client has
+    /// disconnected or its key is no longer valid.
     async fn until_its_end(
         mut self,
         ctx: &HandlerContext,

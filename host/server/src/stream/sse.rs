@@ -88,6 +88,7 @@ impl FrameSender {
         self.send_frame(Bytes::from_static(ALIVE)).await
     }
 
+    /// Sends a frame when there is room for its bytes; returns false if the client has disconnected.
     async fn send_frame(&self, frame: Bytes) -> bool {
         let bytes = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MAX_WAITING_BYTES);
         let room = tokio::select! {
@@ -159,6 +160,7 @@ impl DueAction {
     }
 }
 
+/// The text of a server-sent event.
 fn encode_event(id: Option<i64>, kind: &str, json: &PublicText) -> Bytes {
     let json = json.as_str();
     let mut text = String::with_capacity(json.len() + kind.len() + 48);

@@ -171,6 +171,8 @@ impl Drop for WatchedSession {
 }
 
 impl SocketConnection {
+    /// Runs a connection to its end: starts the writer, and then handles messages, pings, and checks of the
+    /// caller's key.
     async fn run_connection(ctx: Arc<HandlerContext>, socket: WebSocket, meter: &SocketMeter) {
         let (sink, mut incoming) = socket.split();
         let (outbox, inbox) = mpsc::channel(MAX_OUTBOX);
@@ -262,6 +264,7 @@ impl SocketConnection {
         None
     }
 
+    /// Performs a client's request, and sends the reply to it.
     async fn handle_request(
         &mut self,
         id: Option<String>,
@@ -347,6 +350,7 @@ impl SocketConnection {
         Ok(())
     }
 
+    /// Begins a turn, sends its events if the session is not watched yet, and its result at the end.
     async fn begin_chat(&mut self, id: Option<String>, body: ChatBody) -> Result<(), Problem> {
         let request = body.into_request(&self.ctx.caller, WEBSOCKET)?;
         if let Some(session) = &request.session {
@@ -427,6 +431,7 @@ impl SocketConnection {
         self.watched.get(session).is_some_and(|watched| !watched.task.is_finished())
     }
 
+    /// Returns a problem if the connection watches as many sessions as it may.
     fn make_room(&mut self) -> Result<(), Problem> {
         self.watched.retain(|_, watched| !watched.task.is_finished());
         if self.watched.len() < MAX_SUBSCRIPTIONS {
@@ -450,6 +455,7 @@ impl Drop for TurnOf {
     }
 }
 
+/// Puts a message into the outbox, with host paths masked.
 async fn send_to_outbox(
     outbox: &mpsc::Sender<OutboxItem>,
     outward: &PlaceHider,

@@ -239,6 +239,7 @@ impl Store {
         Ok(found)
     }
 
+    /// Reads packed rows within a transaction.
     async fn packed_rows<const N: usize>(
         &self,
         state: &mut SqliteConnection,

@@ -165,6 +165,7 @@ impl<'a> AnthropicBlock<'a> {
         (!text.trim().is_empty()).then(|| Self::new(BlockKind::Text { text }))
     }
 
+    /// The block of an image; a text if its bytes are no longer stored.
     fn from_image(image: &Image) -> Self {
         Self::new(match image.to_base64() {
             Some(data) => {
@@ -219,6 +220,7 @@ fn advertised_tools(
     (tools, choice)
 }
 
+/// The system prompt in blocks; the last one has a cache marker.
 fn system_blocks(blocks: &[String]) -> Vec<AnthropicBlock<'_>> {
     let mut blocks: Vec<AnthropicBlock<'_>> =
         blocks.iter().filter_map(|text| AnthropicBlock::from_text(text)).collect();
@@ -307,6 +309,7 @@ fn answer_blocks<'a>(
     blocks
 }
 
+/// Sets the cache markers on the last [`MARKED_MESSAGES`] messages of the user.
 fn mark_cached(messages: &mut [WireMessage<'_>]) {
     let users = messages.iter_mut().rev().filter(|message| message.role == "user");
     for message in users.take(MARKED_MESSAGES) {

@@ -34,6 +34,7 @@ struct UsageCounts {
 }
 
 impl ReplyDecoder for AnthropicStream {
+    /// Handles an event by its type: the beginning, a content block or piece of one, or the end.
     fn decode_event(
         &mut self,
         name: &str,
@@ -97,6 +98,7 @@ impl AnthropicStream {
         self.read_stop(message)
     }
 
+    /// Begins a content block: text, reasoning or a tool call.
     fn begin_block(
         &mut self,
         index: u64,
@@ -128,6 +130,7 @@ impl AnthropicStream {
         }
     }
 
+    /// Adds a piece to the content block with this index.
     fn apply_delta(
         &mut self,
         index: u64,

@@ -152,6 +152,7 @@ struct WireFunction<'a> {
     arguments: Cow<'a, str>,
 }
 
+/// The value of `reasoning_effort`.
 fn effort_word(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
@@ -170,6 +171,7 @@ fn choice_field(request: &ChatRequest) -> Option<Value> {
     })
 }
 
+/// A tool as the API expects it.
 fn wire_tool(spec: &ToolSpec) -> OpenAiTool<'_> {
     OpenAiTool {
         r#type: "function",
@@ -224,6 +226,7 @@ fn text_message<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a
     WireMessage { role, content, tool_calls: Vec::new(), tool_call_id: None, reasoning: None }
 }
 
+/// The parts of a user's message: its images, then its text.
 fn content_parts<'a>(text: &'a str, images: &'a [Image]) -> Vec<OpenAiPart<'a>> {
     let image = |image: &Image| match image.to_base64() {
         Some(data) => {
@@ -267,6 +270,7 @@ fn assistant_message<'a>(
     }
 }
 
+/// A tool call of an earlier answer, with its signature.
 fn wire_call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> WireCall<'a> {
     WireCall {
         id: &call.id,
@@ -279,6 +283,7 @@ fn wire_call<'a>(call: &'a ToolCall, signed: Option<&'a Map<String, Value>>) -> 
     }
 }
 
+/// The message with the result of a tool call.
 fn result_message(result: &ToolResult) -> WireMessage<'_> {
     WireMessage {
         role: "tool",

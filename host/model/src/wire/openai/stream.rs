@@ -36,6 +36,7 @@ impl OpenAiStream {
 }
 
 impl ReplyDecoder for OpenAiStream {
+    /// Handles a chunk of the stream: its choice and its usage.
     fn decode_event(
         &mut self,
         name: &str,
@@ -64,6 +65,8 @@ impl ReplyDecoder for OpenAiStream {
         Ok(())
     }
 
+    /// How far the answer has arrived. Without a stop reason, an answer with content is over when the server
+    /// sent `[DONE]`.
     fn progress(&self) -> AnswerProgress {
         let has_answer = self.answer.has_content() && !self.answer.is_cut_in_a_call();
         if self.done && (self.answer.stop.is_some() || has_answer) {
@@ -87,6 +90,7 @@ impl ReplyDecoder for OpenAiStream {
 }
 
 impl OpenAiStream {
+    /// Handles a choice: an error, a piece of the answer, and the reason of its end.
     fn apply_choice(
         &mut self,
         choice: &Value,

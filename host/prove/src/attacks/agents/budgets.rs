@@ -177,6 +177,7 @@ async fn spend_fuel(arena: &Arena) -> Stopped {
     check_budget_error(outcome, Meter::Fuel)
 }
 
+/// Checks that a run ended because this budget was used up.
 fn check_budget_error(outcome: Outcome, meter: Meter) -> Stopped {
     match outcome.error {
         Some(RunError::Budget { exhausted }) if exhausted.meter == meter => {

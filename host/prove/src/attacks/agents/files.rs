@@ -140,6 +140,7 @@ fn evil(more: &str) -> String {
     agent_file("evil", &format!("maxTurns: 3\n{more}\n"))
 }
 
+/// Frontmatter with YAML aliases that expand to nine to the power of ten values.
 fn alias_bomb() -> String {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..10 {

@@ -47,6 +47,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// A scene with a parent `boss`, the subagents `one` and `two`, and the guest `counter`.
 fn sibling_scene(arena: &Arena, transcript: &str, settings: &str) -> Result<AgentScene, Escape> {
     arena.build_scene(&ScenePlan {
         transcript,

@@ -80,6 +80,7 @@ struct FilledCache {
 }
 
 impl FilledCache {
+    /// Describes both guests in a new sandbox, and notes which cache files each has caused.
     async fn new(arena: &Arena) -> Result<Self, Escape> {
         arena.jar_builder(&[]).open().await?;
         let cache = arena.path("home").join("cache");

@@ -309,6 +309,7 @@ async fn wait_for_child(before: &[u32]) -> Result<u32, Escape> {
     found.map_err(|_| Escape::new("there is no compiling child with limits"))
 }
 
+/// Waits until a compiling child has ended.
 async fn wait_for_exit(child: u32) -> Result<(), Escape> {
     let program = std::fs::read_link("/proc/self/exe").ok();
     let wait = async {

@@ -167,6 +167,7 @@ pub(super) const ATTACKS: &[Attack<crate::Arena>] = &[
     },
 ];
 
+/// Checks that a command which never ends is stopped by fuel.
 async fn loop_endlessly(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena
         .jar_builder(&[guest])
@@ -201,6 +202,7 @@ fn stdout_text(parts: &[OutputPart]) -> Option<&str> {
     }
 }
 
+/// Checks that each call of a command runs in a new store: its counter is always 1.
 async fn count_calls(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     let mut verdict = Err(Escape::new("it was not called"));
@@ -214,6 +216,7 @@ async fn count_calls(arena: &Arena, guest: Guest) -> Stopped {
     verdict
 }
 
+/// Checks that the output of a command is cut at its limit.
 async fn flood_streams(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     let limit = jar.rights().limits().output_bytes;
@@ -228,6 +231,7 @@ async fn flood_streams(arena: &Arena, guest: Guest) -> Stopped {
     Ok(Verdict::with_words(told.unwrap_or_default()))
 }
 
+/// Checks that the exit code in the output is the real one, whatever the command prints.
 async fn forge_exit(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     let call = jar.call_guest(guest).await;
@@ -257,6 +261,7 @@ async fn write_other_name(arena: &Arena, guest: Guest) -> Stopped {
     call.stopped_if(stdout_text(&output.parts) == Some("n"), "no file")
 }
 
+/// Checks that an argument cannot become an option of the command.
 async fn pass_option(arena: &Arena, guest: Guest) -> Stopped {
     let line = ["-safe".to_owned(), "{statement}".to_owned()];
     let form = CommandForm::default().with_line(&line, None).map_err(Escape::new)?;

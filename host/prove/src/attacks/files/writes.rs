@@ -343,6 +343,7 @@ async fn protected_links(arena: &Arena) -> Stopped {
     check_unchanged(arena, &["real.md", ".belljar/agents/it.md"], "mine", stopped)
 }
 
+/// Checks that the files still have this text.
 fn check_unchanged(arena: &Arena, files: &[&str], text: &str, stopped: Verdict) -> Stopped {
     for file in files {
         if std::fs::read_to_string(arena.workspace().join(file))? != text {

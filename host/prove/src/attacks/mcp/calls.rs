@@ -164,6 +164,8 @@ fn input_required_result(method: &str) -> serde_json::Value {
     })
 }
 
+/// Attack by a server without sessions that demands input in every round; `calls` = how many rounds must be
+/// made.
 async fn without_a_session(arena: &Arena, method: &'static str, calls: usize) -> Stopped {
     let script = honest_server(move |message| {
         (message.method == "tools/call")

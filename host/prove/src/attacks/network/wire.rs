@@ -20,6 +20,7 @@ pub(in super::super) struct WireRecorder {
 }
 
 impl WireRecorder {
+    /// Starts a server that sends `answer` on each connection.
     pub(in super::super) async fn start(answer: &'static [u8]) -> Result<Self, Escape> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (at, got) = (listener.local_addr()?, Arc::<Mutex<Vec<u8>>>::default());
@@ -52,6 +53,7 @@ impl Drop for WireRecorder {
     }
 }
 
+/// Reads a connection to its end, after answering its first bytes.
 async fn read_connection(mut stream: TcpStream, answer: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     // If the connection breaks off, the bytes so far are what was sent.

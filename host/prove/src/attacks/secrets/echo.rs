@@ -154,6 +154,7 @@ async fn echo_in_bodies(arena: &Arena, forms: fn(&str) -> Vec<String>) -> Stoppe
     check_withheld(arena, pages_script(bodies), count, DENIED).await
 }
 
+/// The value as it is, in several surroundings and in upper and lower case.
 fn plain_forms(value: &str) -> Vec<String> {
     vec![
         value.to_owned(),
@@ -174,6 +175,7 @@ fn base64_forms(value: &str) -> Vec<String> {
     padded.flat_map(|text| [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text)]).collect()
 }
 
+/// The value in hexadecimal, percent and JSON escapes.
 fn encoded_forms(value: &str) -> Vec<String> {
     let all = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
     vec![

@@ -125,6 +125,8 @@ async fn crosses(stage: &ServerStage, ask: fn(&str) -> CallerRequest) -> Stopped
     Ok(Verdict::with_words(theirs.body))
 }
 
+/// Sends the same message about a session of blue's and about a missing one on a WebSocket. Checks that both
+/// answers are the same except for the id.
 async fn on_socket(stage: &ServerStage, message: fn(&str) -> Value) -> Stopped {
     let (client, blues) = (stage.client_for("red-admin"), stage.session_id("blue")?);
     let theirs = client.on_socket(&message(blues)).await?;

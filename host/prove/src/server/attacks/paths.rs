@@ -119,6 +119,7 @@ async fn send_patiently(
     caller.send(ask).await
 }
 
+/// Runs a turn of red's member; returns its stream of events as text.
 async fn stream_turn(stage: &ServerStage, agent: &str) -> anyhow::Result<String> {
     stage.red_may_change();
     let body = json!({ "agent": agent, "text": "go", "stream": true });

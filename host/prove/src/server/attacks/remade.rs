@@ -68,6 +68,8 @@ struct RemadeTenant {
     next: ServerClient,
 }
 
+/// Makes the tenant `grey`, begins a turn, waits until the stream contains `until`, and then removes the
+/// tenant and makes it again.
 async fn remake_tenant(stage: &ServerStage, agent: &str, until: &str) -> Result<RemadeTenant> {
     stage.run_belljar(&["tenants", "add", "grey"]).await?;
     stage.furnish_tenant("grey").await?;

@@ -14,6 +14,7 @@ fn open_target(targets: &AttackTargets, path: &str, flags: i32) -> Done {
     call_kernel(libc::SYS_openat, [HERE.into(), path, flags.into(), 0o600.into()])
 }
 
+/// Makes a system call on a path of the stage; `rest` are the arguments after the path.
 fn by_path<const N: usize>(
     number: i64,
     path: &str,

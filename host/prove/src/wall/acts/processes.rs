@@ -6,6 +6,7 @@ use super::{
 use crate::wall::raw::{Done, RawArgument, call_kernel};
 use crate::wall::stage::AttackTargets;
 
+/// Makes a system call whose first argument is the victim's process id.
 fn call_on_victim<const N: usize>(
     number: i64,
     targets: &AttackTargets,

@@ -25,6 +25,7 @@ pub(super) fn rights_from_rules(
     Some(TokenRights { tenant: rule.tenant.clone(), scope })
 }
 
+/// Returns whether all conditions of a rule hold for a token.
 fn rule_matches(rule: &TokenRule, checked: &CheckedToken) -> bool {
     let TokenRule { subject, claim, tenant: _, scope: _ } = rule;
     let subject = subject.as_ref().map(|subject| *subject == checked.subject);

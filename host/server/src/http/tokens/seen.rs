@@ -72,6 +72,7 @@ impl UnverifiedToken {
     }
 }
 
+/// Decodes and parses the head of a token.
 fn parse_header(text: &str) -> Option<TokenHeader> {
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
