@@ -145,6 +145,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Crates of others that few crates of the host may name, by the beginning of the name: what runs strangers' code and
+/// what confines the process is read in these crates alone.
+const RESERVED: &[(&str, &[&str])] = &[
+    ("wasmtime", &["host/engine", "host/sandbox", "host/xtask"]),
+    ("landlock", &["host/os_sandbox"]),
+    ("seccompiler", &["host/os_sandbox"]),
+];
+
 /// Crates that guests and hostile guests may name.
 const GUEST_EDGES: &[&str] = &["belljar-guest"];
 
@@ -159,7 +167,15 @@ pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
         } else {
             continue;
         };
-        for name in crate_dependencies(&file.text).filter(|name| !allowed.contains(name)) {
+        let is_reserved = |name: &str| {
+            let mut rows = RESERVED.iter().filter(|(begin, _)| name.starts_with(begin));
+            rows.any(|(_, users)| !users.contains(&folder))
+        };
+        let is_refused = |name: &&str| match name.starts_with("belljar-") {
+            true => !allowed.contains(name),
+            false => is_reserved(name),
+        };
+        for name in dependencies(&file.text).filter(is_refused) {
             breaches
                 .push(format!("{}: `{name}` is not an import that this crate may have", file.path));
         }
@@ -167,15 +183,16 @@ pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// Names of workspace crates in `[dependencies]`; test-only dependencies are free.
-fn crate_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+/// Names in `[dependencies]`; test-only dependencies are free.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     let mut inside = false;
     manifest.lines().filter_map(move |line| {
         if line.starts_with('[') {
             inside = line.trim() == "[dependencies]" || line.ends_with(".dependencies]");
         }
         let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-        (inside && name.starts_with("belljar-")).then_some(name)
+        let is_name = !name.is_empty() && !name.starts_with(['[', '#']);
+        (inside && is_name).then_some(name)
     })
 }
 
@@ -191,5 +208,25 @@ mod tests {
         assert_eq!(find_breaches(&[wrong]).len(), 1);
         let test_only = file("[dev-dependencies]\nbelljar-kit.workspace = true\n");
         assert!(find_breaches(&[test_only]).is_empty());
+    }
+
+    #[test]
+    fn an_engine_or_a_wall_is_named_by_its_own_crates_alone() {
+        let file = |folder: &str, text: &str| TreeFile {
+            path: format!("{folder}/Cargo.toml"),
+            text: text.into(),
+        };
+        let runs = "[dependencies]\n# The engine.\nwasmtime-wasi.workspace = true\nserde = \"1\"\n";
+        let walls = "[target.'cfg(unix)'.dependencies]\nlandlock.workspace = true\n";
+        let tested = "[dev-dependencies]\nwasmtime.workspace = true\n";
+        for (folder, text, breaches) in [
+            ("host/sandbox", runs, 0),
+            ("host/overlay", runs, 1),
+            ("host/agent", walls, 1),
+            ("host/os_sandbox", walls, 0),
+            ("host/agent", tested, 0),
+        ] {
+            assert_eq!(find_breaches(&[file(folder, text)]).len(), breaches, "{folder}: {text}");
+        }
     }
 }
