@@ -77,6 +77,9 @@ mod served_changes;
 mod sessions;
 #[cfg(target_os = "linux")]
 mod silence;
+#[cfg(unix)]
+mod skill_files;
+mod skill_terms;
 #[cfg(target_os = "linux")]
 mod tables;
 #[cfg(target_os = "linux")]

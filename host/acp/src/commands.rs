@@ -259,13 +259,9 @@ fn with_skill(
         let name = ShownText::clip_line(name, MAX_TITLE);
         return Err(invalid_parameter(format!("say what is to be done with it: `/{name} TASK`")));
     }
-    let skill = skills::load_skill(&door.service.current_host().skills, name, SkillCaller::Person)
-        .map_err(invalid_parameter)?;
-    let context = match prompt.context {
-        Some(context) => format!("{skill}\n\n{context}"),
-        None => skill,
-    };
-    Ok(PromptWords { text: task, context: Some(context), images: prompt.images })
+    let skills = &door.service.current_host().skills;
+    skills::load_skill(skills, name, SkillCaller::Person, &[]).map_err(invalid_parameter)?;
+    Ok(PromptWords { text: task, skills: vec![name.to_owned()], ..prompt })
 }
 
 fn is_own(name: &str) -> bool {

@@ -22,6 +22,8 @@ const FRAME: &str = "resource";
 pub(crate) struct PromptWords {
     pub(crate) text: String,
     pub(crate) context: Option<String>,
+    /// The skills that the person called.
+    pub(crate) skills: Vec<String>,
     pub(crate) images: Vec<Image>,
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn parse_prompt(
         return Err(invalid_parameter("the prompt has no text; say something"));
     }
     let context = (!resources.is_empty()).then(|| resources.join("\n\n"));
-    Ok(PromptWords { text, context, images })
+    Ok(PromptWords { text, context, skills: Vec::new(), images })
 }
 
 fn unfit_prompt(what: &str) -> Error {

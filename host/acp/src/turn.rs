@@ -58,7 +58,11 @@ pub(crate) async fn run_prompt(
         session: Some(session.id.clone()),
         text: prompt.text,
         context: prompt.context,
-        brought: CallerInput { images: prompt.images, ..CallerInput::default() },
+        brought: CallerInput {
+            skills: prompt.skills,
+            images: prompt.images,
+            ..CallerInput::default()
+        },
         actor: ACTOR.to_owned(),
         kept: TextRetention::All,
         door: "acp",

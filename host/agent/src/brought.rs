@@ -26,6 +26,9 @@ pub struct CallerInput {
     /// Earlier messages, sent unchanged before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ChatMessage>,
+    /// Skills that the person called for this task, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
     /// Images beside the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_definition::builtin_tools;
+use belljar_catalogue::SkillFolders;
+use belljar_definition::{AgentId, builtin_tools};
 use belljar_model::{ChatMessage, ChatRequest};
 use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, LimitsRequest};
@@ -24,9 +25,10 @@ use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::host::Host;
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame::{self, first_message};
-use crate::prompt::skills;
+use crate::prompt::skills::{self, SkillCaller};
 use crate::replay::log::ReplayLog;
 use crate::replay::rerun::ReplayedRun;
+use crate::rights::folders::{readable_folders, with_skill_folders};
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::shorter::ShorterPast;
@@ -132,7 +134,7 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
-    let mut spec = brought_along(host, spec, &cancel).await;
+    let (host, mut spec) = brought_along(host, spec, &cancel).await;
     let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
     let replay = spec.replay.take().unwrap_or_default();
     let slug = spec.agent.id.slug.as_str();
@@ -173,10 +175,10 @@ pub async fn run(
 
 /// The first request of this run to its model. No model is called and no tool runs.
 pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPreview, RunError> {
-    let spec = brought_along(host, spec, &CancellationToken::new()).await;
+    let (host, spec) = brought_along(host, spec, &CancellationToken::new()).await;
     let run = RunId::new(&*host.clock);
     let events = EventEmitter::new(EventSink::none(), run.clone(), 0);
-    let shared = Arc::new(RunState::new(host.clone(), run, events, spec.workspace.clone()));
+    let shared = Arc::new(RunState::new(host, run, events, spec.workspace.clone()));
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let stop = CancellationToken::new();
     let job = job_from_spec(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
@@ -229,6 +231,7 @@ pub(crate) fn job_from_spec(
         Some(rerun) => rerun.restrict_rights(rights),
         None => rights,
     };
+    let rights = with_skill_folders(rights, &shared.host, &agent.definition.asked, None);
     let depth = AgentDepth::for_root(shared.host.settings.subagents.max_depth)
         .with_bound(agent.definition.subagents.as_ref());
     let time = Duration::from_secs(rights.limits().timeout_seconds);
@@ -264,26 +267,57 @@ fn log_for_the_operator(error: &RunError) {
 const REFRESH_SKILLS: WorkKind =
     WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };
 
-/// Adds the skills that the task's triggers name to the run's context, if the agent may use skills.
-async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToken) -> RunSpec {
+/// Looks for changed skills and their folders. The look reads directories, also a stranger's; if it does not end
+/// in time, the known skills are used without their folders. `called`: skills that a person called.
+pub(crate) async fn look_for_skills(
+    host: &Host,
+    called: Vec<String>,
+    cancel: &CancellationToken,
+) -> Host {
     let skills = Arc::clone(&host.skills);
-    // The refresh reads directories, also a stranger's. If the refresh does not end in time, the known skills
-    // are used.
     let owner = host.owner_of("skills");
-    let look =
-        belljar_work::run_job(&REFRESH_SKILLS, &owner, move |stop| skills.refresh_until(stop));
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => {}
-        _ = look => {}
-    }
-    if !spec.agent.rights.has_tool(builtin_tools::USE_SKILL) {
-        return spec;
-    }
-    let Some(text) = skills::triggered_skills(&host.skills, &spec.task) else { return spec };
-    spec.context = Some(match spec.context.filter(|context| !context.trim().is_empty()) {
-        Some(context) => format!("{text}\n\n{context}"),
-        None => text,
+    let look = belljar_work::run_job(&REFRESH_SKILLS, &owner, move |stop| {
+        skills.refresh_until(stop)?;
+        let catalog = skills.catalog();
+        let called = called.iter().filter_map(|name| skills::find_skill(&catalog, name).ok());
+        let called: Vec<AgentId> = called.map(|skill| skill.id.clone()).collect();
+        skills.find_folders(&called, stop)
     });
-    spec
+    let found = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        found = look => found.ok().and_then(Result::ok),
+    };
+    let mut host = host.clone();
+    let Some(SkillFolders { folders, problems }) = found else { return host };
+    for problem in problems {
+        tracing::info!(target: "belljar::agent", "{problem}");
+    }
+    host.skill_folders = folders.into();
+    host
+}
+
+/// Adds the skills that a person called, and those that the task's triggers name if the agent may use skills, to
+/// the run's context. Returns the host with the folders of skills.
+async fn brought_along(
+    host: &Host,
+    mut spec: RunSpec,
+    cancel: &CancellationToken,
+) -> (Host, RunSpec) {
+    let called = spec.brought.skills.clone();
+    let host = look_for_skills(host, called, cancel).await;
+    let asked = &spec.agent.definition.asked;
+    let rights = with_skill_folders(spec.agent.rights.clone(), &host, asked, None);
+    let folders = readable_folders(&host, &rights);
+    let mut texts = Vec::new();
+    for name in &spec.brought.skills {
+        // A skill that was removed since the turn began is left out.
+        texts.extend(skills::load_skill(&host.skills, name, SkillCaller::Person, &folders).ok());
+    }
+    if rights.has_tool(builtin_tools::USE_SKILL) {
+        texts.extend(skills::triggered_skills(&host.skills, &spec.task, &folders));
+    }
+    texts.extend(spec.context.take().filter(|context| !context.trim().is_empty()));
+    spec.context = (!texts.is_empty()).then(|| texts.join("\n\n"));
+    (host, spec)
 }

@@ -22,3 +22,19 @@ pub const MAX_COMPONENT_BYTES: u64 = 64 << 20;
 
 /// Most tool directories below `tools/`; further ones are not read.
 pub const MAX_TOOL_DIRS: usize = 256;
+
+/// Most skills whose other files agents read, in the catalogue's order: each is a mount of every store, and
+/// 41 % of public skills have other files.
+pub const MAX_SKILL_FOLDERS: usize = 128;
+
+/// Most other files of one skill; the largest public one has some 400.
+pub const MAX_MATERIAL_FILES: usize = 2_000;
+
+/// Most bytes of the other files of one skill. Digests of an installed skill's files are taken before each run.
+pub const MAX_MATERIAL_BYTES: u64 = 64 << 20;
+
+/// The deepest folder of a skill that counts.
+pub const MAX_MATERIAL_DEPTH: usize = 8;
+
+/// The other files of a skill that a model is told by name. Bounded, because names cost tokens.
+pub const MAX_MATERIAL_NAMES: usize = 30;

@@ -60,7 +60,8 @@ pub(crate) fn find_files<D: CatalogItem>(
     stop: &StopSignal,
 ) -> Result<Vec<FoundFile>, WorkStopped> {
     if let Some(files) = &root.pinned {
-        return list_pinned(root, files.keys(), problems, stop);
+        let parsed = files.keys().filter(|below| !D::is_material(below));
+        return list_pinned(root, parsed, problems, stop);
     }
     let mut walk =
         RootWalk { root, wants: D::accepts_path, found: Vec::new(), entries: 0, problems, stop };

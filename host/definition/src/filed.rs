@@ -25,6 +25,12 @@ pub trait CatalogItem: Sized {
     /// report.
     fn accepts_path(below: &Path) -> bool;
 
+    /// Whether an installed file, by its path below the folder, only belongs to another one and is never parsed
+    /// itself, for example a script of a skill.
+    fn is_material(_below: &Path) -> bool {
+        false
+    }
+
     /// Parses one file. Never panics.
     fn read_file(path: &Path, bytes: &[u8], context: &Self::Context) -> FileRead<Self>;
 

@@ -23,6 +23,7 @@ mod snippet;
 mod suggest;
 pub mod suspicion;
 mod team;
+mod terms;
 mod toml_read;
 mod tools_as;
 mod visibility;
@@ -61,6 +62,7 @@ pub use team::{
     MAX_TEAM, MAX_TEAM_AGENTS, StageJoin, TaskTemplate, TeamBudget, TeamDefinition, TeamMember,
     TeamStage,
 };
+pub use terms::UseTerms;
 pub use toml_read::MAX_TOML;
 pub use tools_as::ToolsAs;
 pub use visibility::Visibility;

@@ -3,7 +3,7 @@
 //! A file has frontmatter with `name`, `description` and optional `triggers`; `use_skill` loads the body. A
 //! file without frontmatter is a skill too, named like the file (for a `SKILL.md`, like the folder) and
 //! described by its first line. A skill is text for a model and grants no right. Files written for other
-//! programs load unchanged; their fields about tools are reported and have no effect.
+//! programs load unchanged; their fields about tools narrow the agent that uses the skill.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::filed::{self, CatalogItem, FileKind, FileRead, is_markdown};
 use crate::frontmatter::{self, FrontmatterSplit, NoSplit, is_utf16};
 use crate::team::report_not_utf8;
 use crate::yaml::{self, YamlKey, YamlNode, YamlValue};
-use crate::{NotAnAgent, Slug, suggest};
+use crate::{NotAnAgent, Slug, UseTerms, suggest};
 
 /// The longest skill file, in bytes; the longest public ones have some 60 kB.
 pub const MAX_SKILL: usize = 256 << 10;
@@ -33,9 +33,6 @@ const TRIGGER_LENGTH: (usize, usize) = (3, 100);
 /// The lower-case name of a skill's file in a folder of its own.
 const SKILL_FILE: &str = "skill.md";
 
-/// The spellings of the field that lists allowed tools.
-const ALLOWED_TOOLS: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "tools"];
-
 /// The spellings of the field that hides a skill from models.
 const NOT_FOR_MODELS: &[&str] =
     &["disable-model-invocation", "disable_model_invocation", "disableModelInvocation"];
@@ -44,14 +41,8 @@ const NOT_FOR_MODELS: &[&str] =
 const FOR_PERSONS: &[&str] =
     &["user-invocable", "user_invocable", "userInvocable", "user-invokable"];
 
-const KEYS: &[&str] = &[
-    "name",
-    "description",
-    "triggers",
-    "allowed-tools",
-    "disable-model-invocation",
-    "user-invocable",
-];
+const KEYS: &[&str] =
+    &["name", "description", "triggers", "disable-model-invocation", "user-invocable"];
 
 /// A valid skill file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +57,8 @@ pub struct SkillDefinition {
     pub triggers: Vec<String>,
     /// The callers that the author permits.
     pub callers: SkillCallers,
+    /// The fields about the use of the skill: remaining tools, a model, arguments.
+    pub terms: UseTerms,
     /// The text: every byte after the frontmatter; not blank.
     pub body: String,
     /// The file.
@@ -81,6 +74,13 @@ pub struct SkillCallers {
     /// Whether a person may load the skill, with a command of an editor or a prompt of an MCP client.
     /// `user-invocable: false` forbids both.
     pub person: bool,
+}
+
+impl SkillDefinition {
+    /// Whether a skill's file has a folder of its own, with room for other files.
+    pub fn is_in_folder(path: &Path) -> bool {
+        is_skill_file(path)
+    }
 }
 
 impl Default for SkillCallers {
@@ -103,6 +103,10 @@ impl CatalogItem for SkillDefinition {
         }
         let top = below.parent().is_none_or(|folder| folder.as_os_str().is_empty());
         top && is_markdown(below) && !is_documentation(below)
+    }
+
+    fn is_material(below: &Path) -> bool {
+        !is_skill_file(below)
     }
 
     fn read_file(path: &Path, bytes: &[u8], (): &()) -> FileRead<Self> {
@@ -204,13 +208,14 @@ fn read_plain_skill(
         description,
         triggers,
         callers,
+        terms: UseTerms::default(),
         body,
         path: path.to_path_buf(),
     })
 }
 
 /// The first line of a text with words: not a rule, comment, picture, code fence or empty heading.
-fn first_line(body: &str) -> Option<String> {
+pub(crate) fn first_line(body: &str) -> Option<String> {
     const SILENT: [&str; 4] = ["```", "~~~", "<!--", "!["];
     let lines = body.split(['\n', '\r']).map(|line| line.trim_start_matches('#').trim());
     let mut told = lines.filter(|line| !SILENT.iter().any(|mark| line.starts_with(mark)));
@@ -233,7 +238,7 @@ fn read_skill(
         model: !is_stated(NOT_FOR_MODELS, true, &mut fields),
         person: !is_stated(FOR_PERSONS, false, &mut fields),
     };
-    say_allowed_tools(&mut fields);
+    let terms = UseTerms::take_from(&mut fields);
     if split.body.trim().is_empty() {
         let at = FilePosition { line: split.fence_line, column: 1 };
         let message = "there is no text after the frontmatter";
@@ -245,12 +250,12 @@ fn read_skill(
     let body = split.body.to_owned();
     let path = path.to_path_buf();
     let (description, triggers) = (description?, triggers?);
-    Some(SkillDefinition { name, slug, description, triggers, callers, body, path })
+    Some(SkillDefinition { name, slug, description, triggers, callers, terms, body, path })
 }
 
 /// The fields of the frontmatter. Broken YAML is repaired like that of agents; a skill grants no right, so no
 /// limit can be lost.
-fn parse_frontmatter(
+pub(crate) fn parse_frontmatter(
     split: &FrontmatterSplit<'_>,
     findings: &mut FileFindings<'_>,
 ) -> Option<Vec<(YamlKey, YamlNode)>> {
@@ -331,10 +336,11 @@ fn read_triggers(fields: &mut UnreadFields<'_, '_>) -> Option<Vec<String>> {
         let word = word.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
         let (short, long) = TRIGGER_LENGTH;
         if !(short..=long).contains(&word.chars().count()) {
-            let message = format!("`{}` is not a trigger", ShownText::clip_line(&word, 60));
+            let shown = ShownText::clip_line(&word, 60);
+            let message = format!("`{shown}` is not a trigger, and is left out");
             let hint = format!("write words of {short} to {long} characters");
-            findings.error_hint(at, "bad-trigger", message, hint);
-            return None;
+            findings.warning(at, "bad-trigger", message, Some(hint));
+            continue;
         }
         triggers.push(word);
     }
@@ -360,33 +366,13 @@ fn is_stated(names: &[&str], restricts: bool, fields: &mut UnreadFields<'_, '_>)
     is_stated
 }
 
-/// Reports the file's fields about tools, which have no effect.
-fn say_allowed_tools(fields: &mut UnreadFields<'_, '_>) {
-    for name in ALLOWED_TOOLS {
-        let Some((key, node)) = fields.take_field(name) else { continue };
-        let tools = match &node.value {
-            YamlValue::List(items) => {
-                items.iter().take(20).map(quote_value).collect::<Vec<_>>().join(", ")
-            }
-            YamlValue::Null
-            | YamlValue::Bool(_)
-            | YamlValue::Int(_)
-            | YamlValue::Float
-            | YamlValue::Text(_)
-            | YamlValue::Map(_) => quote_value(&node),
-        };
-        let message = format!("`{name}` is {tools}: a skill gives and takes no tools here");
-        fields.findings.note(key.at, "tools-not-honoured", message);
-    }
-}
-
 /// Reports the remaining keys. Other programs define many, so only a likely misspelling is a warning.
 fn report_unknown_fields(fields: UnreadFields<'_, '_>) {
     let (left, findings) = fields.into_rest();
     let (mut ignored, mut first) = (Vec::new(), None);
     for (key, _) in &left {
         let name = ShownText::clip_line(&key.text, 64).to_string();
-        match suggest::did_you_mean(&key.text, KEYS.iter().copied()) {
+        match suggest::did_you_mean(&key.text, KEYS.iter().copied().chain(UseTerms::KEYS)) {
             Some(hint) => {
                 let message = format!("`{name}` is not a field of a skill");
                 findings.warning(key.at, "unknown-field", message, Some(hint));

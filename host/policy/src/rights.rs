@@ -347,8 +347,29 @@ impl Rights {
         self
     }
 
-    /// Returns the rights for a place where no overlay can be stored: mounts with an overlay become
-    /// read-only.
+    /// The same rights with further directories to read, whose files belong to what the agent may use anyway,
+    /// for example the folders of skills. Each is read-only, whatever `access` states. One that the definition's
+    /// `mounts` leave out is not added, and neither is one whose guest path overlaps that of a mount.
+    #[must_use]
+    pub fn with_folders(
+        mut self,
+        folders: impl IntoIterator<Item = Mount>,
+        asked: &AskedRights,
+    ) -> Self {
+        for folder in folders {
+            let wanted = |asks: &Vec<MountAsk>| asks.iter().any(|ask| ask.guest == folder.guest);
+            let overlaps = |mount: &Mount| {
+                mount.guest.covers_path(folder.guest.as_str())
+                    || folder.guest.covers_path(mount.guest.as_str())
+            };
+            if asked.mounts.as_ref().is_none_or(wanted) && !self.mounts.iter().any(overlaps) {
+                self.mounts.push(Mount { access: MountAccess::Read, ..folder });
+            }
+        }
+        self
+    }
+
+    /// The same rights where no overlay can be stored: overlaid mounts become read-only.
     #[must_use]
     pub fn without_overlays(mut self) -> Self {
         for mount in self.mounts.iter_mut().filter(|mount| mount.access == MountAccess::Overlay) {

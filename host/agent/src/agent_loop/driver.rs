@@ -3,7 +3,7 @@
 //! done so far.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use belljar_model::{CallContext, ModelError, ModelReply, ModelTimeouts, StreamEvent};
@@ -124,6 +124,10 @@ impl RunningAgent<'_> {
             let asks = matches!(input, LoopInput::Begin | LoopInput::Answered(_));
             let next_step = asks.then(|| effects.take_step(self, machine));
             let todo = machine.handle_input(input, &self.gauge_budgets(next_step));
+            if let Some(left) = machine.dispatcher().narrowed_rights() {
+                let mut narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+                *narrowed = Some(left.clone());
+            }
             let asked = todo.iter().any(|effect| matches!(effect, LoopEffect::AskModel { .. }));
             if !asked && matches!(next_step, Some(NextStep::Whole | NextStep::Last(_))) {
                 self.job.budget.refund(Meter::Steps, 1);

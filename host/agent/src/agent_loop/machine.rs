@@ -12,6 +12,7 @@
 
 mod counting;
 mod shortening;
+mod skill_use;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -478,6 +479,7 @@ impl AgentLoop {
             let message = "a step has calls without an answer".to_owned();
             return self.end_loop(AgentEnding::failed(RunError::Internal { message }));
         }
+        self.note_skills(&answers);
         self.push_results(answers.into_iter().map(Some).collect());
         if self.hands_over() {
             return self.end_loop(AgentEnding::completed());

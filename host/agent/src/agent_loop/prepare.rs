@@ -32,6 +32,7 @@ use crate::tools::caller::CallerTools;
 use crate::tools::dispatch::{Dispatcher, ToolProvider};
 use crate::tools::executor::CallMeans;
 use crate::tools::hooks::state::HookState;
+use crate::tools::in_use::SkillNarrowing;
 use crate::tools::remote::RemoteTools;
 use belljar_catalogue::ToolOffer;
 
@@ -113,7 +114,16 @@ pub(crate) async fn prepare_agent(
         for_overlays: Arc::clone(&job.agent.for_overlays),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
-    let dispatcher = dispatcher.with_reasons(reasons).with_caller_tools(callers);
+    let mut dispatcher = dispatcher.with_reasons(reasons).with_caller_tools(callers);
+    if !job.direct {
+        dispatcher = dispatcher.with_narrowing(SkillNarrowing {
+            skills: Arc::clone(&host.skills),
+            tools: Arc::clone(&host.tools),
+            grants: job.agent.grants.clone(),
+        });
+        // INV-653: a skill that a person called is in use from the first step on.
+        job.brought.skills.iter().for_each(|name| dispatcher.use_skill(name));
+    }
     let dispatcher = match &code {
         Some(code) => dispatcher.with_code_tool(code),
         None => dispatcher,
@@ -131,6 +141,7 @@ pub(crate) async fn prepare_agent(
         delegates,
         background: Arc::default(),
         hooked: HookState::default(),
+        narrowed: Mutex::default(),
         todos: Mutex::default(),
     };
     Ok((machine, means))

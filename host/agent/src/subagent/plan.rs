@@ -27,6 +27,7 @@ use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame;
 use crate::prompt::known;
 use crate::replay::log::child_address;
+use crate::rights::folders::with_skill_folders;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::planned::PlannedSpawn;
@@ -119,14 +120,17 @@ impl CallExecutor<'_> {
         let bar = |name: &ToolName| self.bar_reason(depth, name);
         job.shared.control.add_subagent(path, &cancel);
         let mut notes = Vec::new();
+        let above_rights = self.rights_for_children();
         let rights = if fork {
-            attenuate_rights(&job.rights, &AskedRights::default(), &agent.grants, &bar).0
+            attenuate_rights(&above_rights, &AskedRights::default(), &agent.grants, &bar).0
         } else {
             let wanted = &agent.definition.asked;
-            let (rights, narrowed) = attenuate_rights(&job.rights, wanted, &agent.grants, &bar);
+            let (rights, narrowed) = attenuate_rights(&above_rights, wanted, &agent.grants, &bar);
             notes.extend(narrowed.iter().map(NarrowingNote::to_string));
             rights
         };
+        let own = &agent.definition.asked;
+        let rights = with_skill_folders(rights, &job.shared.host, own, Some(&job.rights));
         let layers = self.current_layers();
         let isolated = asked.isolation.is_some() || (!fork && agent.definition.isolated);
         let isolated = isolated && layers.is_some();

@@ -21,6 +21,7 @@ use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
 use crate::tools::caller::CallerTools;
+use crate::tools::in_use::SkillNarrowing;
 
 /// The executor of an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub(crate) struct Dispatcher {
     reasons: DecisionReasons,
     /// The tools that the caller executes.
     callers: CallerTools,
+    /// Narrows the rights while a skill is in use; `None` = skills narrow nothing.
+    narrowing: Option<SkillNarrowing>,
+    /// Whether a skill has narrowed the rights.
+    is_narrowed: bool,
 }
 
 /// The decision about one call, before any effect.
@@ -87,12 +92,31 @@ impl Dispatcher {
         advertised.retain(|name, _| rights.tool_permission(name.as_str()) != CallPermission::Deny);
         let in_code = BTreeSet::new();
         let (reasons, callers) = (DecisionReasons::default(), CallerTools::default());
-        Self { rights, advertised, in_code, aliases, reasons, callers }
+        let (narrowing, is_narrowed) = (None, false);
+        Self { rights, advertised, in_code, aliases, reasons, callers, narrowing, is_narrowed }
     }
 
     /// Sets the source of the reasons of refusals.
     pub(crate) fn with_reasons(self, reasons: DecisionReasons) -> Self {
         Self { reasons, ..self }
+    }
+
+    /// Lets the terms of used skills narrow the rights.
+    pub(crate) fn with_narrowing(self, narrowing: SkillNarrowing) -> Self {
+        Self { narrowing: Some(narrowing), ..self }
+    }
+
+    /// Narrows the rights to those that a skill leaves, from now on.
+    pub(crate) fn use_skill(&mut self, name: &str) {
+        let narrowing = self.narrowing.as_ref();
+        if let Some(left) = narrowing.and_then(|it| it.narrow_by_skill(&self.rights, name)) {
+            (self.rights, self.is_narrowed) = (left, true);
+        }
+    }
+
+    /// The rights that used skills have left; `None` = all of the agent's.
+    pub(crate) fn narrowed_rights(&self) -> Option<&Rights> {
+        self.is_narrowed.then_some(&self.rights)
     }
 
     /// Adds tools that the caller executes.
@@ -140,6 +164,7 @@ impl Dispatcher {
     /// The names that the model may call.
     fn callable_names(&self) -> impl Iterator<Item = &str> {
         let shown = self.advertised.keys().filter(|tool| !self.in_code.contains(*tool));
+        let shown = shown.filter(|tool| self.rights.has_tool(tool.as_str()));
         let own = shown.flat_map(|tool| {
             let shown = self.aliases.alias_names(tool.as_str());
             if shown.is_empty() { vec![tool.as_str()] } else { shown }

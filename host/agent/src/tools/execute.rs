@@ -16,6 +16,7 @@ use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, truncat
 use crate::outcome::CallReceipt;
 use crate::prompt::frame::HANDED_OVER;
 use crate::prompt::skills::{self, SkillCaller};
+use crate::rights::folders::readable_folders;
 use crate::tools::answer::CallAnswer;
 use crate::tools::approval::consent::{ConsentBasis, without_asking};
 use crate::tools::builtin::arguments::BuiltinCall;
@@ -299,7 +300,9 @@ impl CallExecutor<'_> {
             BuiltinCall::Clarify(asked) => self.ask_clarification(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
             BuiltinCall::Skill { name } => {
-                match skills::load_skill(&self.job.shared.host.skills, name, SkillCaller::Model) {
+                let host = &self.job.shared.host;
+                let folders = readable_folders(host, &self.job.rights);
+                match skills::load_skill(&host.skills, name, SkillCaller::Model, &folders) {
                     Ok(content) => CallAnswer { content, is_error: false },
                     Err(content) => CallAnswer { content, is_error: true },
                 }

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_policy::ToolName;
+use belljar_policy::{Rights, ToolName};
 use belljar_sandbox::PeerTool;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -54,6 +54,8 @@ pub(crate) struct CallMeans {
     pub(crate) background: Arc<BackgroundChildren>,
     /// The results of hooks.
     pub(crate) hooked: HookState,
+    /// The rights that used skills have left; `None` = all of the job's. Subagents are bounded by these rights.
+    pub(crate) narrowed: Mutex<Option<Rights>>,
     /// The list of work, once a call has asked for it.
     pub(crate) todos: Mutex<Option<TodoList>>,
 }
@@ -74,6 +76,12 @@ impl Drop for CallMeans {
 }
 
 impl CallExecutor<'_> {
+    /// The rights above those of a subagent that starts now.
+    pub(crate) fn rights_for_children(&self) -> Rights {
+        let narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
+        narrowed.clone().unwrap_or_else(|| self.job.rights.clone())
+    }
+
     /// Ends when the agent's time is up, without the time of waiting for a person.
     pub(crate) async fn time_up(&self, timer: &mut Timer) {
         loop {

@@ -10,6 +10,7 @@ pub(crate) mod dispatch;
 pub(crate) mod execute;
 pub(crate) mod executor;
 pub(crate) mod hooks;
+pub(crate) mod in_use;
 pub(crate) mod nested;
 pub(crate) mod remote;
 pub(crate) mod requests;

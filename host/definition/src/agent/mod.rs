@@ -31,6 +31,7 @@ mod swallowed;
 mod taking;
 mod tool_list;
 mod tools;
+mod used_tools;
 mod words;
 
 use std::path::PathBuf;

@@ -27,7 +27,7 @@ Write them so.
 }
 
 #[test]
-fn files_of_other_programs_load_and_their_tools_are_told() {
+fn files_of_other_programs_load_as_they_are() {
     check!("---
 name: pdf
 description: Reads PDFs.
@@ -40,7 +40,6 @@ Use pdftotext.
     pdf (pdf): Reads PDFs.
     [] "Use pdftotext.\n"
     skills/s/SKILL.md:4:1: note: ignored: `license`, `metadata`
-    skills/s/SKILL.md:5:1: note: `allowed-tools` is `Read, Bash(pdftotext:*)`: a skill gives and takes no tools here
     "#);
 }
 
@@ -145,9 +144,10 @@ fn bad_skills_get_one_clear_diagnostic() {
     invalid
     skills/s/SKILL.md:4:1: error: `triggers` is a map, not a list of words
     "#);
-    check!("---\nname: n\ndescription: d\ntriggers: [ab]\n---\nb", @r#"
-    invalid
-    skills/s/SKILL.md:4:12: error: `ab` is not a trigger
+    check!("---\nname: n\ndescription: d\ntriggers: [ab, abc]\n---\nb", @r#"
+    n (n): d
+    ["abc"] "b"
+    skills/s/SKILL.md:4:12: warning: `ab` is not a trigger, and is left out
       hint: write words of 3 to 100 characters
     "#);
     check!("---\nname: n\ndescription: d\nb", @r#"

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use belljar_policy::{
-    AskedRights, CallPermission, DecisionSource, Grants, LIMITS, MountAccess, Rights,
-    RightsQuestion, ToolAsk, WriteScope, explain_tool,
+    AskedRights, CallPermission, DecisionSource, Grants, GuestPath, LIMITS, Mount, MountAccess,
+    MountAsk, Rights, RightsQuestion, ToolAsk, WriteScope, explain_tool,
 };
 use proptest::prelude::*;
 
@@ -281,4 +281,27 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_folder_is_read_only_and_never_beside_what_leaves_it_out() {
+    let folder = |guest: &str| Mount {
+        guest: GuestPath::new(guest).unwrap(),
+        host: "/home/skills/a".into(),
+        access: MountAccess::ReadWrite,
+    };
+    let mut grants = Grants::none();
+    grants.mounts.push(Mount { host: "/ws".into(), ..folder("/skills/mine") });
+    let with = |asked: &AskedRights| {
+        let (rights, _) = Rights::intersect_rights(asked, &grants, None);
+        let folders = ["/skills/a", "/skills/mine", "/skills/mine/in", "/skills"].map(folder);
+        let mounts = rights.with_folders(folders, asked).mounts().to_vec();
+        mounts.iter().map(|m| format!("{} {}", m.guest, m.access)).collect::<Vec<_>>().join(", ")
+    };
+    let all = AskedRights::default();
+    assert_eq!(with(&all), "/skills/mine read-write, /skills/a read");
+    assert_eq!(with(&AskedRights { mounts: Some(Vec::new()), ..all.clone() }), "");
+    let guest = GuestPath::new("/skills/a").unwrap();
+    let named = vec![MountAsk { guest, access: MountAccess::ReadWrite }];
+    assert_eq!(with(&AskedRights { mounts: Some(named), ..all }), "/skills/a read");
 }

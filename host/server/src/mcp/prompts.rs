@@ -50,7 +50,7 @@ pub(super) fn get_prompt(
     request: &GetPromptRequestParams,
 ) -> Result<GetPromptResult, ErrorData> {
     let host = client.service.current_host();
-    let text = skills::load_skill(&host.skills, &request.name, SkillCaller::Person);
+    let text = skills::load_skill(&host.skills, &request.name, SkillCaller::Person, &[]);
     let mut text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
     let arguments = request.arguments.as_ref();
     if let Some(task) = arguments.and_then(|arguments| arguments.get("task")?.as_str()) {

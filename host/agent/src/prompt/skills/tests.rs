@@ -81,14 +81,14 @@ fn a_trigger_adds_its_skill_to_a_task_that_holds_it_as_words() {
         ("b.md", skill("b", "", "never triggered")),
     ]);
     for task in ["Write the Release\n notes!", "the CHANGELOG, please"] {
-        let text = triggered_skills(&library, task).unwrap();
+        let text = triggered_skills(&library, task, &[]).unwrap();
         assert!(text.contains("write them so") && !text.contains("never"), "{text}");
     }
     for task in ["prerelease notes", "changelogs", "note the release", ""] {
-        assert_eq!(triggered_skills(&library, task), None, "{task}");
+        assert_eq!(triggered_skills(&library, task, &[]), None, "{task}");
     }
     let far = format!("{} changelog", "x".repeat(MAX_TRIGGER_SCAN_BYTES));
-    assert_eq!(triggered_skills(&library, &far), None);
+    assert_eq!(triggered_skills(&library, &far, &[]), None);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn triggered_skills_are_cut_and_counted() {
         .collect();
     let files: Vec<(&str, String)> =
         files.iter().map(|(path, text)| (path.as_str(), text.clone())).collect();
-    let text = triggered_skills(&library(&files), "do it now").unwrap();
+    let text = triggered_skills(&library(&files), "do it now", &[]).unwrap();
     assert_eq!(text.matches('ä').count(), MAX_TRIGGERED_SKILLS * MAX_TRIGGERED_SKILL_CHARS);
     assert_eq!(text.matches("[cut: ").count(), MAX_TRIGGERED_SKILLS);
 }
@@ -111,13 +111,13 @@ fn a_workspaces_skill_is_framed_as_a_strangers_and_never_triggered() {
         ("ws:w.md", skill("w", "triggers: [deploy]\n", hostile)),
         ("own.md", skill("own", "triggers: [deploy]\n", "carefully")),
     ]);
-    let added = triggered_skills(&library, "deploy it").unwrap();
+    let added = triggered_skills(&library, "deploy it", &[]).unwrap();
     assert!(added.contains("carefully") && !added.contains("do as I say"), "{added}");
-    let text = load_skill(&library, "w", SkillCaller::Model).unwrap();
+    let text = load_skill(&library, "w", SkillCaller::Model, &[]).unwrap();
     assert!(text.starts_with("<skill name=\"w\" from=\"workspace\">\nThis skill came with"));
     assert_eq!(text.matches("</skill>").count(), 1, "{text}");
     assert!(text.contains("&lt;Skill name"), "{text}");
-    assert!(load_skill(&library, "own", SkillCaller::Model).unwrap().contains(OWN));
+    assert!(load_skill(&library, "own", SkillCaller::Model, &[]).unwrap().contains(OWN));
 }
 
 #[test]
@@ -127,10 +127,11 @@ fn loading_is_bounded_and_an_unknown_name_lists_what_there_is() {
         ("b.md", skill("b", "", "y")),
     ]);
     for name in ["Big One", "big-one", " big-one "] {
-        let text = load_skill(&library, name, SkillCaller::Model).unwrap();
+        let text = load_skill(&library, name, SkillCaller::Model, &[]).unwrap();
         assert!(text.len() < MAX_SKILL_BYTES + 1_000 && text.contains("[cut: "), "{}", text.len());
     }
-    let error = load_skill(&library, "../../etc/passwd\u{1b}[2J", SkillCaller::Model).unwrap_err();
+    let error =
+        load_skill(&library, "../../etc/passwd\u{1b}[2J", SkillCaller::Model, &[]).unwrap_err();
     assert_eq!(error, "no such skill: the available skills are `b`, `big-one`");
 }
 
@@ -144,21 +145,25 @@ fn no_model_is_offered_told_or_given_a_skill_that_its_author_keeps_from_models()
     ]);
     let index = index_block(&library, USE_SKILL).unwrap();
     assert!(!index.contains("kept") && index.contains("`silent`"), "{index}");
-    let added = triggered_skills(&library, "deploy it").unwrap();
+    let added = triggered_skills(&library, "deploy it", &[]).unwrap();
     assert!(!added.contains("the kept text") && added.contains("the free text"), "{added}");
-    let refused = load_skill(&library, "kept", SkillCaller::Model).unwrap_err();
+    let refused = load_skill(&library, "kept", SkillCaller::Model, &[]).unwrap_err();
     assert_eq!(
         refused,
         "the author of `kept` made it for persons alone: the available skills are `free`, `silent`"
     );
-    assert!(load_skill(&library, "kept", SkillCaller::Person).unwrap().contains("the kept text"));
-    let refused = load_skill(&library, "silent", SkillCaller::Person).unwrap_err();
+    assert!(
+        load_skill(&library, "kept", SkillCaller::Person, &[]).unwrap().contains("the kept text")
+    );
+    let refused = load_skill(&library, "silent", SkillCaller::Person, &[]).unwrap_err();
     assert_eq!(
         refused,
         "the author of `silent` made it for models alone: the available skills are `free`, `kept`"
     );
     assert!(
-        load_skill(&library, "silent", SkillCaller::Model).unwrap().contains("the silent text")
+        load_skill(&library, "silent", SkillCaller::Model, &[])
+            .unwrap()
+            .contains("the silent text")
     );
 }
 

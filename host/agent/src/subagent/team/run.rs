@@ -26,7 +26,7 @@ use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::replay::journal::QueuedChild;
 use crate::rights::model::model_of;
 use crate::rights::resolve::ResolvedAgent;
-use crate::run::{RunSpec, job_from_spec};
+use crate::run::{RunSpec, job_from_spec, look_for_skills};
 use crate::subagent::progress::{BatchHeading, ChildBatch};
 use crate::tools::approval::pause::PauseClock;
 
@@ -72,6 +72,7 @@ pub async fn run_team_as(
     cancel: CancellationToken,
 ) -> TeamOutcome {
     let path: Arc<str> = spec.team.id.slug.as_str().into();
+    let host = &look_for_skills(host, Vec::new(), &cancel).await;
     let own = host.for_run(spec.team.stages.iter().flatten().map(|agent| &**agent));
     let events = EventEmitter::new(events, run.clone(), 0);
     let shared = Arc::new(RunState::new(own, run.clone(), events, spec.workspace.clone()));
