@@ -47,8 +47,9 @@ const MAX_TERM_NAMES: usize = 40;
 const MAX_FILE_NAME: usize = 120;
 
 /// How a script of a skill runs in the jar.
-const RUN_PYTHON: &str = "Its Python scripts run with `run_python`: set `sys.argv`, then \
-`runpy.run_path(PATH, run_name=\"__main__\")`.";
+const RUN_PYTHON: &str = "A Python script runs in `run_python`, which has no files of its own: set \
+`sys.argv`, then `exec(compile(tools.file_read(path=PATH), PATH, \"exec\"), {\"__name__\": \
+\"__main__\"})`.";
 
 /// The caller that asks for a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
