@@ -23,7 +23,7 @@
 //!
 //! The store does not know models or agents: contents are JSON values of the callers. Callers also make the
 //! ids, which sort by time as text; times are milliseconds since 1970 in UTC. The SQL is limited to the
-//! common part of SQLite and PostgreSQL; code for SQLite alone is in `open.rs`, `schema.rs` and the
+//! common part of SQLite and PostgreSQL; code for SQLite alone is in `open.rs`, `schema.rs`, `index/` and the
 //! migrations named `.sqlite.sql`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -36,6 +36,7 @@ mod compaction;
 mod contents;
 mod error;
 mod event;
+mod index;
 mod journal;
 mod limits;
 mod login;
@@ -65,6 +66,7 @@ pub use compaction::Compaction;
 pub use contents::SessionContents;
 pub use error::StoreError;
 pub use event::{EventBlock, MAX_BLOCK_BYTES, MAX_EVENTS, SessionEvent};
+pub use index::{IndexEntry, MAX_INDEX_ENTRIES, PreparedEntries, TextIndex};
 pub use journal::JournalEntry;
 pub use limits::{MAX_AGENTS, MAX_AGENTS_BYTES};
 pub use login::{NewLogin, StoredLogin};

@@ -7,6 +7,7 @@ mod belongings;
 mod cascade;
 mod commit;
 mod events;
+mod index;
 mod keys;
 mod listed;
 mod logins;
