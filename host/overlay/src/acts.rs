@@ -1,4 +1,4 @@
-//! //! The changes of an overlay. Each change is one record of the index, written to disk before the change
+//! The changes of an overlay. Each change is one record of the index, written to disk before the change
 //! takes effect.
 
 mod fault;
@@ -24,25 +24,25 @@ use super::view::{DirAt, DirPlace, FoundEntry, NameMeaning, OverlayView};
 use crate::walk::{PathEnd, file_type};
 pub use fault::ChangeFault;
 
-/// /// The limits of a path that is changed: levels of directories below the root, and bytes. If a directory
-/// is moved, the paths below it may become twice as long; a record of the index has room for such a path.
+/// The limits of a path that is changed: levels of directories below the root, and bytes. If a directory is
+/// moved, the paths below it may become twice as long; a record of the index has room for such a path.
 const MAX_LEVELS: usize = 256;
 const MAX_PATH: usize = 16 << 10;
 
-/// /// The most bytes of a name, as on most file systems: applying the changes makes the same name in the
-/// lower directory.
+/// The most bytes of a name, as on most file systems: applying the changes makes the same name in the lower
+/// directory.
 const MAX_NAME: usize = 255;
 
-/// /// The permissions of the files and directories a guest makes.
+/// The permissions of the files and directories a guest makes.
 const NEW_FILE: u32 = 0o644;
 const NEW_DIRECTORY: u32 = 0o755;
 
-/// /// A lower file whose content is about to be copied to the layer.
+/// A lower file whose content is about to be copied to the layer.
 struct CopySource {
     file: File,
     stat: Stat,
     rel: RelPath,
-    /// /// The file's number in the index, if the index already has the file.
+    /// The file's number in the index, if the index already has the file.
     known: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl OverlayView<'_> {
         Ok((self.find_upper(id)?, file))
     }
 
-    /// /// The lower file to copy; `None` if the content is in the layer already.
+    /// The lower file to copy; `None` if the content is in the layer already.
     fn copy_source(
         &self,
         place: &PathEnd<DirAt>,
@@ -132,7 +132,7 @@ impl OverlayView<'_> {
         };
         let (file, stat) = opened;
         if !is_file(&stat) {
-            // // `found` was a regular file; the file that is now opened is not.
+            // `found` was a regular file; the file that is now opened is not.
             return Err(Errno::NXIO.into());
         }
         Ok(Some(CopySource { file, stat, rel, known }))
@@ -164,7 +164,7 @@ impl OverlayView<'_> {
         let to = self.shared.layer.create_content(id)?;
         let copied =
             beside::copy_blocking(keep, || copy_bytes(&from.file, &to, keep)).and_then(|copied| {
-                // // Another process may have extended the lower file during the copy, so the copy is cut to
+                // Another process may have extended the lower file during the copy, so the copy is cut to
                 // the reserved length.
                 to.set_len(copied)?;
                 if keep > 0 || file_length(&from.stat) == 0 {
@@ -183,7 +183,7 @@ impl OverlayView<'_> {
         Ok(id)
     }
 
-    /// /// Records a copied file in the index. After a failure, no part of the copy remains.
+    /// Records a copied file in the index. After a failure, no part of the copy remains.
     fn settle_file(
         &mut self,
         id: u64,
@@ -204,8 +204,7 @@ impl OverlayView<'_> {
         done.inspect_err(|_| self.shared.layer.remove_content(id))
     }
 
-    /// /// For the host: sets the content at a path atomically. A file that already has the path loses the
-    /// name.
+    /// For the host: sets the content at a path atomically. A file that already has the path loses the name.
     pub(super) fn put_file(
         &mut self,
         place: &PathEnd<DirAt>,
@@ -248,7 +247,7 @@ impl OverlayView<'_> {
         Ok(())
     }
 
-    /// /// For the host: shows a lower object guests cannot change (a link, for example) at a path where no
+    /// For the host: shows a lower object guests cannot change (a link, for example) at a path where no
     /// object exists.
     pub(super) fn put_other(
         &mut self,
@@ -276,7 +275,7 @@ impl OverlayView<'_> {
         }
         let path = self.path_at(place)?;
         let hidden = self.hidden_entry(place.parent_dir(), name)?;
-        // // A name that now only hides a lower object is a new entry for the quota.
+        // A name that now only hides a lower object is a new entry for the quota.
         if found.child == NameMeaning::Lower || self.is_own_place(found) {
             self.has_room(1)?;
         }
@@ -346,7 +345,7 @@ impl OverlayView<'_> {
             opened.and_then(Result::ok)
         });
         self.commit_change(IndexChange::Moved { from, to, left, hidden, mode })?;
-        // // A program that writes a new file and renames the file over an old one is in effect changing the
+        // A program that writes a new file and renames the file over an old one is in effect changing the
         // old file. The old file's digest is therefore needed to apply the change.
         if let Some((file, stat)) = replaced {
             self.shared.digests.add_file(LowerState::from_stat(&stat), file);
@@ -354,7 +353,7 @@ impl OverlayView<'_> {
         Ok(())
     }
 
-    /// /// The permissions of a file, as guests see them.
+    /// The permissions of a file, as guests see them.
     pub(super) fn file_mode(&self, found: &FoundEntry) -> u32 {
         match found.child {
             NameMeaning::File(id) => {
@@ -403,7 +402,7 @@ impl OverlayView<'_> {
             _ => None,
         };
         self.commit_change(IndexChange::Times { path, times: to_file_times(times) })?;
-        // // An open handle shows these times even after the last name is removed.
+        // An open handle shows these times even after the last name is removed.
         let file = known.and_then(|id| self.state.tree.find_file(id));
         if let Some((file, origin)) =
             file.and_then(|file| Some((file, file.record.origin.as_ref()?)))
@@ -425,7 +424,7 @@ impl OverlayView<'_> {
         }
     }
 
-    /// /// Adds a lower file to the index, with its content still in the lower directory. Returns the file's
+    /// Adds a lower file to the index, with its content still in the lower directory. Returns the file's
     /// number.
     fn take_in(
         &mut self,
@@ -444,8 +443,7 @@ impl OverlayView<'_> {
         Ok(id)
     }
 
-    /// /// Checks that a path is free. Returns the path, and the lower object a new entry would hide, if
-    /// any.
+    /// Checks that a path is free. Returns the path, and the lower object a new entry would hide, if any.
     fn free_path(
         &self,
         place: &PathEnd<DirAt>,
@@ -459,7 +457,7 @@ impl OverlayView<'_> {
         Ok((self.path_at(place)?, self.hidden_entry(place.parent_dir(), name)?))
     }
 
-    /// /// The lower object an entry of the name hides. If the name already hides an object, that object's
+    /// The lower object an entry of the name hides. If the name already hides an object, that object's
     /// recorded state stays. Fails for the name of the veiled directory.
     fn hidden_entry(&self, dir: &DirAt, name: &OsStr) -> Result<Option<LowerState>, Errno> {
         if dir.lower.as_ref().is_some_and(|lower| lower.is_veil_name(name)) {
@@ -478,7 +476,7 @@ impl OverlayView<'_> {
         }
     }
 
-    /// /// The path of an object that is about to be changed, checked by the limits of a path.
+    /// The path of an object that is about to be changed, checked by the limits of a path.
     pub(super) fn path_at(&self, place: &PathEnd<DirAt>) -> Result<RelPath, Errno> {
         let dir = self.path_of(place.parent_dir())?.ok_or(Errno::NOENT)?;
         let path = place.name.as_deref().map_or_else(|| dir.clone(), |name| dir.join(name));
@@ -491,7 +489,7 @@ impl OverlayView<'_> {
         Ok(path)
     }
 
-    /// /// The path of a directory, as guests see the path. `None` if the directory was removed.
+    /// The path of a directory, as guests see the path. `None` if the directory was removed.
     fn path_of(&self, dir: &DirAt) -> Result<Option<RelPath>, Errno> {
         let tree = &self.state.tree;
         let lower = match (dir.at, &dir.lower) {
@@ -523,14 +521,14 @@ impl OverlayView<'_> {
         self.state.uppers.get(&id).map(Arc::clone).ok_or(Errno::NOENT)
     }
 
-    /// /// Writes a change to the index on disk, and applies the change to the tree in memory.
+    /// Writes a change to the index on disk, and applies the change to the tree in memory.
     fn commit_change(&mut self, act: IndexChange) -> Result<(), ChangeFault> {
         self.write_down(act)?;
         self.note_digests();
         Ok(())
     }
 
-    /// /// Writes newly computed digests to the index. A digest that cannot be written is computed again when
+    /// Writes newly computed digests to the index. A digest that cannot be written is computed again when
     /// needed.
     pub(super) fn note_digests(&mut self) {
         for (seen, digest) in self.shared.digests.drain_digests() {
@@ -554,7 +552,7 @@ impl OverlayView<'_> {
             }
         }
         if state.index.is_long() {
-            // // If this fails, the longer index on disk stays valid.
+            // If this fails, the longer index on disk stays valid.
             let _ = state.index.replace_records(&state.tree.to_records());
         }
         Ok(())
@@ -565,7 +563,7 @@ fn file_length(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-/// /// The stated times in the form of the index. "Now" becomes the current time.
+/// The stated times in the form of the index. "Now" becomes the current time.
 fn to_file_times(times: &Timestamps) -> FileTimes {
     let stated = |time: &Timespec| match time.tv_nsec {
         UTIME_OMIT => None,
@@ -575,7 +573,7 @@ fn to_file_times(times: &Timestamps) -> FileTimes {
     FileTimes { accessed: stated(&times.last_access), modified: stated(&times.last_modification) }
 }
 
-/// /// The times of a file's copy: the times set explicitly, else the times of the original.
+/// The times of a file's copy: the times set explicitly, else the times of the original.
 fn kept_times(stat: &Stat, times: FileTimes) -> Timestamps {
     let time = |set: Option<FileTime>, own: FileTime| {
         let FileTime { seconds, nanoseconds } = set.unwrap_or(own);

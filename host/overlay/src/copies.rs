@@ -1,4 +1,4 @@
-//! //! Copies a layer, as the start of a subagent's overlay.
+//! Copies a layer, as the start of a subagent's overlay.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -15,7 +15,7 @@ use super::layer::{LayerDir, copy_bytes};
 use super::room::QuotaFull;
 
 impl Overlay {
-    /// /// Copies the layer to `dir`, where the copy is both the base and the first content of a subagent's
+    /// Copies the layer to `dir`, where the copy is both the base and the first content of a subagent's
     /// overlay. Stops between two files when the signal is raised. After an error, no part of the copy
     /// remains.
     pub(super) fn copy_to(&self, dir: &Path, stop: &StopSignal) -> io::Result<()> {
@@ -28,7 +28,7 @@ impl Overlay {
         match copied {
             Ok(()) => std::fs::rename(next, dir),
             Err(error) => {
-                // // A partial copy would use space, and no code opens it.
+                // A partial copy would use space, and no code opens it.
                 let _ = std::fs::remove_dir_all(&next);
                 Err(error)
             }

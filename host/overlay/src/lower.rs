@@ -1,12 +1,12 @@
-//! //! Reads the lower directory by directory handles, one name at a time, without following links.
+//! Reads the lower directory by directory handles, one name at a time, without following links.
 //!
-//! //! Meanwhile, the owner of the directory may replace any name by a link. The next step from one handle
-//! to a name then fails; a step never leads outside the lower directory.
+//! Meanwhile, the owner of the directory may replace any name by a link. The next step from one handle to a
+//! name then fails; a step never leads outside the lower directory.
 //!
-//! //! The layer may be inside the lower directory: for example, a workspace that is a home directory
-//! contains belljar's data directory. The directory with the layer is then veiled (INV-179): guests do not
-//! see it, and no step leads into it. Veiled is either the directory the host names or the ancestor of the
-//! layer with a protected name.
+//! The layer may be inside the lower directory: for example, a workspace that is a home directory contains
+//! belljar's data directory. The directory with the layer is then veiled (INV-179): guests do not see it,
+//! and no step leads into it. Veiled is either the directory the host names or the ancestor of the layer
+//! with a protected name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use super::record::stat_identity;
 use super::rel::RelPath;
 
-/// /// The flags for opening a directory from which only further steps are made.
+/// The flags for opening a directory from which only further steps are made.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -30,17 +30,17 @@ const PASS: OFlags = OFlags::RDONLY;
 
 const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// /// The device and inode of the veiled directory, if any.
+/// The device and inode of the veiled directory, if any.
 pub(crate) type Veil = Option<(u64, u64)>;
 
-/// /// The handle of the lower directory.
+/// The handle of the lower directory.
 #[derive(Debug)]
 pub(super) struct LowerRoot {
     dir: Arc<File>,
     veil: Veil,
 }
 
-/// /// An open directory at or below the lower directory, with its relative path.
+/// An open directory at or below the lower directory, with its relative path.
 #[derive(Debug)]
 pub(crate) struct LowerDir {
     handle: DirHandle,
@@ -61,12 +61,12 @@ impl LowerRoot {
         Ok(Self { dir, veil: None })
     }
 
-    /// /// Veils the directory with this device and inode from now on.
+    /// Veils the directory with this device and inode from now on.
     pub(super) fn hide_directory(&mut self, directory: (u64, u64)) {
         self.veil = Some(directory);
     }
 
-    /// /// Whether a directory is veiled.
+    /// Whether a directory is veiled.
     pub(super) fn is_veiled(&self) -> bool {
         self.veil.is_some()
     }
@@ -80,12 +80,12 @@ impl LowerRoot {
         self.dir_from_handle(Arc::clone(&self.dir), RelPath::default())
     }
 
-    /// /// The [`LowerDir`] of a directory that was opened earlier, made from the handle.
+    /// The [`LowerDir`] of a directory that was opened earlier, made from the handle.
     pub(super) fn dir_from_handle(&self, dir: Arc<File>, rel: RelPath) -> LowerDir {
         LowerDir { handle: DirHandle::Shared(dir), rel, veil: self.veil }
     }
 
-    /// /// Opens a directory by its path. `None` if the directory no longer exists.
+    /// Opens a directory by its path. `None` if the directory no longer exists.
     pub(super) fn find_dir(&self, rel: &RelPath) -> Result<Option<LowerDir>, Errno> {
         let mut dir = self.root_dir();
         for name in rel.names() {
@@ -97,7 +97,7 @@ impl LowerRoot {
         Ok(Some(dir))
     }
 
-    /// /// Opens the directory with a path. Returns the directory and the last name of the path.
+    /// Opens the directory with a path. Returns the directory and the last name of the path.
     pub(super) fn find_parent<'a>(&self, rel: &'a RelPath) -> Result<(LowerDir, &'a OsStr), Errno> {
         let (above, name) = rel.split().ok_or(Errno::INVAL)?;
         let above = RelPath::from_bytes(above).ok_or(Errno::INVAL)?;
@@ -124,7 +124,7 @@ impl LowerDir {
         Ok(Self { handle: DirHandle::Own(dir), rel: self.rel.join(name), veil: self.veil })
     }
 
-    /// /// Opens a subdirectory like [`Self::enter_dir`]. `None` if the name is missing, or is no directory.
+    /// Opens a subdirectory like [`Self::enter_dir`]. `None` if the name is missing, or is no directory.
     pub(super) fn find_dir(&self, name: &OsStr) -> Result<Option<Self>, Errno> {
         match self.enter_dir(name) {
             Ok(dir) => Ok(Some(dir)),
@@ -138,14 +138,14 @@ impl LowerDir {
         if self.is_veil(&stat) { Err(Errno::NOENT) } else { Ok(stat) }
     }
 
-    /// /// Whether a name refers to the veiled directory. A guest cannot use such a name for a new object.
+    /// Whether a name refers to the veiled directory. A guest cannot use such a name for a new object.
     pub(super) fn is_veil_name(&self, name: &OsStr) -> bool {
         let stat = || statat(self.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         self.veil.is_some() && stat().is_ok_and(|stat| self.is_veil(&stat))
     }
 
-    /// /// Whether an entry with the given inode may be the veiled directory. Only then is the device
-    /// compared too.
+    /// Whether an entry with the given inode may be the veiled directory. Only then is the device compared
+    /// too.
     pub(super) fn may_veil(&self, inode: u64) -> bool {
         self.veil.is_some_and(|(_, veiled)| veiled == inode)
     }
@@ -154,7 +154,7 @@ impl LowerDir {
         self.veil.is_some_and(|veiled| veiled == stat_identity(stat))
     }
 
-    /// /// The status of a name like [`Self::stat_entry`]. `None` if the name is missing.
+    /// The status of a name like [`Self::stat_entry`]. `None` if the name is missing.
     pub(super) fn find_stat(&self, name: &OsStr) -> Result<Option<Stat>, Errno> {
         match self.stat_entry(name) {
             Ok(stat) => Ok(Some(stat)),
@@ -168,7 +168,7 @@ impl LowerDir {
         rustix::fs::fstat(self.as_fd())
     }
 
-    /// /// The target of a link. `None` if the name is not a link.
+    /// The target of a link. `None` if the name is not a link.
     pub(super) fn link_target(&self, name: &OsStr) -> Result<Option<OsString>, Errno> {
         match readlinkat(self.as_fd(), name, Vec::new()) {
             Ok(target) => Ok(Some(OsString::from_vec(target.into_bytes()))),
@@ -177,8 +177,8 @@ impl LowerDir {
         }
     }
 
-    /// /// Opens a file for reading, without following links or blocking. The returned status is the status
-    /// of the opened file.
+    /// Opens a file for reading, without following links or blocking. The returned status is the status of
+    /// the opened file.
     pub(super) fn open_entry(&self, name: &OsStr) -> Result<(File, Stat), Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let file = openat(self.as_fd(), name, flags, Mode::empty())?;

@@ -247,7 +247,7 @@ fn misfit_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// /// At opening: opens each content file the index names, and removes each content file it does not name.
+/// At opening: opens each content file the index names, and removes each content file it does not name.
 fn adopt_contents(
     (layer, room): (&LayerDir, &Arc<OverlayRoom>),
     tree: &mut IndexTree,

@@ -1,15 +1,15 @@
-//! //! The quota of an overlay, and the counts of the bytes and files an overlay uses.
+//! The quota of an overlay, and the counts of the bytes and files an overlay uses.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// /// The most bytes and files of an overlay.
+/// The most bytes and files of an overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverlayQuota {
-    /// /// The sum of the lengths of all files: a hole in a sparse file counts like data. Default: 2 GiB.
+    /// The sum of the lengths of all files: a hole in a sparse file counts like data. Default: 2 GiB.
     pub bytes: u64,
-    /// /// The number of files, directories, and hidden or moved names. Default: 100,000.
+    /// The number of files, directories, and hidden or moved names. Default: 100,000.
     pub files: u64,
 }
 
@@ -19,7 +19,7 @@ impl Default for OverlayQuota {
     }
 }
 
-/// /// The shared quota of several overlays, for example of one tenant. Clones share the counts. A closed
+/// The shared quota of several overlays, for example of one tenant. Clones share the counts. A closed
 /// overlay counts until [`OverlayPool::subtract_held`] reports its removal.
 #[derive(Debug, Clone)]
 pub struct OverlayPool(Arc<PoolState>, Option<Arc<Path>>);
@@ -31,31 +31,31 @@ struct PoolState {
     files: AtomicU64,
 }
 
-/// /// The quota and byte count of an overlay.
+/// The quota and byte count of an overlay.
 #[derive(Debug)]
 pub(crate) struct OverlayRoom {
     quota: OverlayQuota,
     used: AtomicU64,
     pool: Option<OverlayPool>,
-    /// /// The overlay's file count, as last added to the count of the pool.
+    /// The overlay's file count, as last added to the count of the pool.
     told: AtomicU64,
-    /// /// Whether the overlay is closing. From then on, no bytes are released: the files stay on disk and
-    /// stay counted.
+    /// Whether the overlay is closing. From then on, no bytes are released: the files stay on disk and stay
+    /// counted.
     closing: AtomicBool,
 }
 
-/// /// The error of a used-up quota, with a message.
+/// The error of a used-up quota, with a message.
 #[derive(Debug)]
 pub struct QuotaFull(pub String);
 
 impl OverlayPool {
-    /// /// A pool whose overlays already use `held` bytes and files on disk.
+    /// A pool whose overlays already use `held` bytes and files on disk.
     pub fn new(quota: OverlayQuota, held: OverlayQuota) -> Self {
         let (bytes, files) = (AtomicU64::new(held.bytes), AtomicU64::new(held.files));
         Self(Arc::new(PoolState { quota, bytes, files }), None)
     }
 
-    /// /// Names a directory of the host, the parent of the layers, that may be inside lower directories. An
+    /// Names a directory of the host, the parent of the layers, that may be inside lower directories. An
     /// overlay whose layer is in the named directory hides the whole directory from guests. Default: no
     /// directory.
     #[must_use]
@@ -63,24 +63,24 @@ impl OverlayPool {
         Self(self.0, Some(directory.into().into()))
     }
 
-    /// /// The quota for the sum of all overlays of the pool.
+    /// The quota for the sum of all overlays of the pool.
     pub fn quota(&self) -> OverlayQuota {
         self.0.quota
     }
 
-    /// /// The bytes and files all overlays of the pool use now.
+    /// The bytes and files all overlays of the pool use now.
     pub fn held_quota(&self) -> OverlayQuota {
         let bytes = self.0.bytes.load(Ordering::Relaxed);
         OverlayQuota { bytes, files: self.0.files.load(Ordering::Relaxed) }
     }
 
-    /// /// Adds the use of files on disk that do not belong to an open overlay.
+    /// Adds the use of files on disk that do not belong to an open overlay.
     pub fn add_held(&self, held: OverlayQuota) {
         self.0.bytes.fetch_add(held.bytes, Ordering::Relaxed);
         self.0.files.fetch_add(held.files, Ordering::Relaxed);
     }
 
-    /// /// Subtracts the use of a removed overlay.
+    /// Subtracts the use of a removed overlay.
     pub fn subtract_held(&self, held: OverlayQuota) {
         subtract_saturating(&self.0.bytes, held.bytes);
         subtract_saturating(&self.0.files, held.files);
@@ -110,24 +110,24 @@ impl OverlayRoom {
         Arc::new(Self { quota, used: AtomicU64::new(0), pool, told, closing })
     }
 
-    /// /// A second count in the same pool, with `1/part` of this overlay's byte quota and no files.
+    /// A second count in the same pool, with `1/part` of this overlay's byte quota and no files.
     pub(super) fn with_part(&self, part: u64) -> Arc<Self> {
         let quota = OverlayQuota { bytes: self.quota.bytes / part, files: 0 };
         Self::new(quota, self.pool.clone())
     }
 
-    /// /// The directory to hide in an overlay whose layer is inside the directory: see
+    /// The directory to hide in an overlay whose layer is inside the directory: see
     /// [`OverlayPool::with_hidden`].
     pub(super) fn hidden_dir(&self) -> Option<&Path> {
         self.pool.as_ref().and_then(|pool| pool.1.as_deref())
     }
 
-    /// /// Sets the file count when the overlay is opened. The pool has already counted these files.
+    /// Sets the file count when the overlay is opened. The pool has already counted these files.
     pub(crate) fn opens_with(&self, files: u64) {
         self.told.store(files, Ordering::Relaxed);
     }
 
-    /// /// Checks that `more` files fit, if the overlay has `files` files now.
+    /// Checks that `more` files fit, if the overlay has `files` files now.
     pub(crate) fn admit_files(&self, files: u64, more: u64) -> Result<(), QuotaFull> {
         let most = self.quota.files;
         if files.saturating_add(more) > most {
@@ -144,7 +144,7 @@ impl OverlayRoom {
         }
     }
 
-    /// /// Updates the file count of the pool.
+    /// Updates the file count of the pool.
     fn report_files(&self, files: u64) {
         let Some(OverlayPool(pool, _)) = &self.pool else { return };
         let told = self.told.swap(files, Ordering::Relaxed);
@@ -152,18 +152,18 @@ impl OverlayRoom {
         subtract_saturating(&pool.files, told.saturating_sub(files));
     }
 
-    /// /// Marks the overlay as closing. The files stay counted in the pool.
+    /// Marks the overlay as closing. The files stay counted in the pool.
     pub(crate) fn close_overlay(&self, files: u64) {
         self.report_files(files);
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// /// The quota and pool, for opening another overlay of the same directory.
+    /// The quota and pool, for opening another overlay of the same directory.
     pub(crate) fn quota_and_pool(&self) -> (OverlayQuota, Option<OverlayPool>) {
         (self.quota, self.pool.clone())
     }
 
-    /// /// Checks that the pool has room for a copy of this overlay.
+    /// Checks that the pool has room for a copy of this overlay.
     pub(crate) fn check_doubling(&self, files: u64) -> Result<(), QuotaFull> {
         let Some(pool) = &self.pool else { return Ok(()) };
         self.report_files(files);
@@ -179,7 +179,7 @@ impl OverlayRoom {
         Ok(())
     }
 
-    /// /// Adds the overlay's use to the counts of the pool, which did not include the overlay before.
+    /// Adds the overlay's use to the counts of the pool, which did not include the overlay before.
     pub(crate) fn join_pool(&self, files: u64) {
         let Some(OverlayPool(pool, _)) = &self.pool else { return };
         pool.bytes.fetch_add(self.used_bytes(), Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl OverlayRoom {
         self.report_files(files);
     }
 
-    /// /// Subtracts the overlay's use from the counts of the pool.
+    /// Subtracts the overlay's use from the counts of the pool.
     pub(crate) fn leave_pool(&self, files: u64) {
         self.report_files(files);
         if let Some(pool) = &self.pool {
@@ -205,13 +205,13 @@ impl OverlayRoom {
         pool.reserve_bytes(bytes).inspect_err(|_| subtract_saturating(&self.used, bytes))
     }
 
-    /// /// Counts existing content without checking the quota; the pool has counted the content already.
+    /// Counts existing content without checking the quota; the pool has counted the content already.
     pub(super) fn count_existing(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// /// Subtracts the bytes of a removed or shortened file from the counts of the overlay and its pool.
-    /// Does nothing once the overlay is closing: the files of a closed overlay stay on disk.
+    /// Subtracts the bytes of a removed or shortened file from the counts of the overlay and its pool. Does
+    /// nothing once the overlay is closing: the files of a closed overlay stay on disk.
     pub(super) fn release_bytes(&self, bytes: u64) {
         if self.closing.load(Ordering::Relaxed) {
             return;
@@ -223,19 +223,19 @@ impl OverlayRoom {
     }
 }
 
-/// /// A file whose content is in the layer, with its counted length. Dropped when the file has no name and
-/// no open handle; the bytes are then released.
+/// A file whose content is in the layer, with its counted length. Dropped when the file has no name and no
+/// open handle; the bytes are then released.
 #[derive(Debug)]
 pub struct UpperFile {
     /// The number of the file in the layer.
     pub(crate) id: u64,
-    /// /// The device and inode of the original lower file, which guests see as the identity of the file.
+    /// The device and inode of the original lower file, which guests see as the identity of the file.
     pub(crate) identity: Option<(u64, u64)>,
     room: Arc<OverlayRoom>,
     held: Mutex<u64>,
 }
 
-/// /// A lock on the counted length of a file.
+/// A lock on the counted length of a file.
 #[derive(Debug)]
 pub struct GrowthGuard<'a> {
     room: &'a OverlayRoom,
@@ -248,7 +248,7 @@ impl UpperFile {
         Self { id, identity, room: Arc::clone(room), held: Mutex::new(0) }
     }
 
-    /// /// Counts existing content without checking the quota.
+    /// Counts existing content without checking the quota.
     pub(super) fn count_existing(&self, bytes: u64) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         self.room.count_existing(bytes);

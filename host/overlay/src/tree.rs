@@ -1,8 +1,8 @@
-//! //! The index in memory: all names whose meaning differs from the lower directory.
+//! The index in memory: all names whose meaning differs from the lower directory.
 //!
-//! //! The tree holds only the changed names and the directories that lead to them. A name a directory of
-//! the tree does not hold is looked up in the lower directory named by `origin`, whose path may differ if
-//! the directory was moved. Only [`IndexTree::apply_record`] changes a tree, both for a new change and for a
+//! The tree holds only the changed names and the directories that lead to them. A name a directory of the
+//! tree does not hold is looked up in the lower directory named by `origin`, whose path may differ if the
+//! directory was moved. Only [`IndexTree::apply_record`] changes a tree, both for a new change and for a
 //! record that is read from the index on disk.
 
 mod settle;
@@ -16,56 +16,56 @@ use super::record::{
 };
 use super::rel::RelPath;
 
-/// /// The number of the root directory.
+/// The number of the root directory.
 pub(super) const ROOT: u64 = 0;
 
-/// /// All differences from the lower directory.
+/// All differences from the lower directory.
 #[derive(Debug, Clone)]
 pub(super) struct IndexTree {
     dirs: HashMap<u64, IndexDirectory>,
     files: HashMap<u64, FileNode>,
-    /// /// The numbers of directories, by the path of the lower directory that shows through.
+    /// The numbers of directories, by the path of the lower directory that shows through.
     by_lower: HashMap<RelPath, u64>,
-    /// /// The numbers of files, by the lower path of the original.
+    /// The numbers of files, by the lower path of the original.
     files_by_lower: HashMap<RelPath, u64>,
     digests: HashMap<LowerState, [u8; 32]>,
     next_dir: u64,
     next_file: u64,
-    /// /// The number of entries that count for the quota: all except directories at their original paths.
+    /// The number of entries that count for the quota: all except directories at their original paths.
     count: u64,
-    /// /// The number of the host's last change of the lower directory: see [`IndexChange::Settled`].
+    /// The number of the host's last change of the lower directory: see [`IndexChange::Settled`].
     settled: u64,
 }
 
-/// /// A directory with a difference, directly or further below.
+/// A directory with a difference, directly or further below.
 #[derive(Debug, Clone)]
 pub(super) struct IndexDirectory {
     parent: Option<(u64, OsString)>,
-    /// /// The lower directory whose other names show through. `None` if none shows through.
+    /// The lower directory whose other names show through. `None` if none shows through.
     pub(super) origin: Option<DirOrigin>,
     pub(super) entries: HashMap<OsString, IndexEntry>,
     pub(super) times: FileTimes,
-    /// /// When an entry was last changed.
+    /// When an entry was last changed.
     pub(super) changed: Option<FileTime>,
     pub(super) mode: u32,
 }
 
-/// /// The lower directory that shows through a directory of the index.
+/// The lower directory that shows through a directory of the index.
 #[derive(Debug, Clone)]
 pub(super) struct DirOrigin {
     pub(super) rel: RelPath,
-    /// /// The state of the lower directory when the directory was moved; `None` before a move.
+    /// The state of the lower directory when the directory was moved; `None` before a move.
     pub(super) seen: Option<LowerState>,
 }
 
-/// /// The meaning of a name in a directory of the index.
+/// The meaning of a name in a directory of the index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IndexEntry {
-    /// /// The object of the name. `None` if the name was removed.
+    /// The object of the name. `None` if the name was removed.
     pub(super) node: Option<IndexNode>,
-    /// /// The object of the same name in the lower directory, which the entry hides.
+    /// The object of the same name in the lower directory, which the entry hides.
     pub(super) hidden: Option<LowerState>,
-    /// /// When the lower object was hidden. For a directory, the earliest such time of its entries.
+    /// When the lower object was hidden. For a directory, the earliest such time of its entries.
     pub(super) since: Option<FileTime>,
 }
 
@@ -76,16 +76,16 @@ pub(super) enum IndexNode {
     File(u64),
 }
 
-/// /// A file changed, moved, linked or made.
+/// A file changed, moved, linked or made.
 #[derive(Debug, Clone)]
 pub(super) struct FileNode {
     pub(super) names: u32,
     pub(super) record: FileRecord,
-    /// /// Times that a guest set while the content is still in the lower directory.
+    /// Times that a guest set while the content is still in the lower directory.
     pub(super) times: FileTimes,
 }
 
-/// /// The error for a record that contradicts the records before it.
+/// The error for a record that contradicts the records before it.
 #[derive(Debug)]
 pub(super) struct RecordMisfit;
 
@@ -137,7 +137,7 @@ impl IndexTree {
         self.digests.get(seen).copied()
     }
 
-    /// /// Whether the index is empty: no difference, and no directory added for a change.
+    /// Whether the index is empty: no difference, and no directory added for a change.
     pub(super) fn is_plain(&self) -> bool {
         self.dirs.len() == 1 && self.find_dir(ROOT).is_none_or(|root| root.entries.is_empty())
     }
@@ -146,19 +146,19 @@ impl IndexTree {
         self.count
     }
 
-    /// /// A number that no file of the index has had.
+    /// A number that no file of the index has had.
     pub(super) fn next_file(&mut self) -> u64 {
         let id = self.next_file;
         self.next_file += 1;
         id
     }
 
-    /// /// Marks all numbers up to `id` as used.
+    /// Marks all numbers up to `id` as used.
     pub(super) fn reserve_ids(&mut self, id: u64) {
         self.next_file = self.next_file.max(id.saturating_add(1));
     }
 
-    /// /// The path of a directory, as guests see the path.
+    /// The path of a directory, as guests see the path.
     pub(super) fn path_of(&self, id: u64) -> Option<RelPath> {
         let mut names = Vec::new();
         let mut dir = self.dirs.get(&id)?;
@@ -169,7 +169,7 @@ impl IndexTree {
         Some(names.iter().rev().fold(RelPath::default(), |path, name| path.join(name)))
     }
 
-    /// /// Whether a directory shows the lower directory of the same path.
+    /// Whether a directory shows the lower directory of the same path.
     pub(super) fn is_own_place(&self, id: u64) -> bool {
         let Some(dir) = self.dirs.get(&id) else { return false };
         let Some((parent, name)) = &dir.parent else { return true };
@@ -286,13 +286,13 @@ impl IndexTree {
         if let IndexNode::Directory(id) = node {
             let dir = self.dirs.get_mut(&id).ok_or(RecordMisfit)?;
             dir.parent = Some((new, new_name.clone()));
-            // // Until the move, the directory hid the lower object of its own path; that object stays
-            // hidden there.
+            // Until the move, the directory hid the lower object of its own path; that object stays hidden
+            // there.
             if let Some(lower) = &mut dir.origin {
                 lower.seen = lower.seen.or(left);
             }
-            // // The lower directory was missing at the move, so a later lower directory of the same path
-            // must not show through.
+            // The lower directory was missing at the move, so a later lower directory of the same path must
+            // not show through.
             let gone = dir.origin.take_if(|lower| lower.seen.is_none());
             if let Some(lower) = gone {
                 self.by_lower.remove(&lower.rel);
@@ -339,7 +339,7 @@ impl IndexTree {
         Ok(())
     }
 
-    /// /// The directory with a path, and the last name of the path. Adds the directories on the path to the
+    /// The directory with a path, and the last name of the path. Adds the directories on the path to the
     /// index.
     fn find_parent(&mut self, path: &RelPath) -> Result<(u64, OsString), RecordMisfit> {
         let mut dir = ROOT;
@@ -387,7 +387,7 @@ impl IndexTree {
         id
     }
 
-    /// /// Sets the object of a name. A previous object loses the name.
+    /// Sets the object of a name. A previous object loses the name.
     fn set_name(
         &mut self,
         dir: u64,
@@ -415,7 +415,7 @@ impl IndexTree {
         })
     }
 
-    /// /// Since when a name hides a lower object; for a directory, the earliest such time of its entries.
+    /// Since when a name hides a lower object; for a directory, the earliest such time of its entries.
     fn hidden_since(&self, dir: u64, name: &OsStr) -> Option<FileTime> {
         let entry = self.dirs.get(&dir)?.entries.get(name)?;
         let held = match entry.node {
@@ -433,7 +433,7 @@ impl IndexTree {
             return None;
         }
         let file = self.files.remove(&id)?;
-        // // `files_by_lower` may refer to another file by now, made from a newer version of the lower file.
+        // `files_by_lower` may refer to another file by now, made from a newer version of the lower file.
         if let Some(origin) = &file.record.origin
             && self.file_below(origin.rel.as_bytes()) == Some(id)
         {
@@ -442,7 +442,7 @@ impl IndexTree {
         Some(id)
     }
 
-    /// /// Removes a directory guests saw as empty, whose entries therefore only hide lower objects.
+    /// Removes a directory guests saw as empty, whose entries therefore only hide lower objects.
     fn forget_dir(&mut self, id: u64) {
         let Some(dir) = self.dirs.remove(&id) else { return };
         if let Some(lower) = &dir.origin {
@@ -473,7 +473,7 @@ impl IndexTree {
         }
     }
 
-    /// /// The changes that build this tree from an empty tree, for a compact index on disk.
+    /// The changes that build this tree from an empty tree, for a compact index on disk.
     pub(super) fn to_records(&self) -> Vec<IndexRecord> {
         let mut dump = TreeDump::from_tree(self);
         dump.dump_dir(ROOT, &RelPath::default());
@@ -486,15 +486,15 @@ impl IndexTree {
     }
 }
 
-/// /// The state of [`IndexTree::to_records`].
+/// The state of [`IndexTree::to_records`].
 struct TreeDump<'a> {
     tree: &'a IndexTree,
     told: HashMap<u64, ()>,
     seen: Vec<LowerState>,
     records: Vec<IndexRecord>,
-    /// /// The time of hiding that the next records get.
+    /// The time of hiding that the next records get.
     at: FileTime,
-    /// /// The records that set times. Written last, because every other record changes the time of its
+    /// The records that set times. Written last, because every other record changes the time of its
     /// directory.
     times: Vec<IndexRecord>,
 }
@@ -550,7 +550,7 @@ impl<'a> TreeDump<'a> {
         let origin = dir.origin.as_ref().and_then(|lower| {
             Some(ContentOrigin { rel: lower.rel.clone(), seen: lower.seen.or(hidden)? })
         });
-        // // A directory at its original path needs no record: the records of its entries add the directory.
+        // A directory at its original path needs no record: the records of its entries add the directory.
         if !self.tree.is_own_place(id) || hidden.is_some() {
             self.seen.extend(origin.as_ref().map(|origin| origin.seen));
             self.add_record(IndexChange::Directory {

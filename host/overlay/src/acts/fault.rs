@@ -1,4 +1,4 @@
-//! //! The errors of a change of an overlay.
+//! The errors of a change of an overlay.
 
 use std::io;
 
@@ -11,9 +11,9 @@ use crate::room::QuotaFull;
 pub enum ChangeFault {
     /// An error of the operating system.
     Errno(Errno),
-    /// /// The quota is used up. Holds a message for the operator.
+    /// The quota is used up. Holds a message for the operator.
     Full(String),
-    /// /// The layer cannot be written.
+    /// The layer cannot be written.
     Io(io::Error),
 }
 
