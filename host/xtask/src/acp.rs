@@ -1,7 +1,7 @@
-//! `cargo xtask test acp`: holds `belljar acp` against the official TypeScript client and `acpx`.
+//! `cargo xtask test acp`: tests `belljar acp` with the official TypeScript client and with `acpx`.
 //!
-//! A script under `tests/peers/acp` starts them. The packages are installed by `.ci/run`, or by hand
-//! with the command of [`INSTALL`].
+//! A script under `tests/peers/acp` starts both. The packages are installed by `.ci/run`, or by hand with
+//! the command of [`INSTALL`].
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build_binary;
 
-/// How the packages are installed, with the versions that the checks were written for.
+/// The command that installs the packages, with the versions that the tests were written for.
 const INSTALL: &str = "`npm install --prefix target/peers/acp --no-save \
                        @agentclientprotocol/sdk@2.4.0 acpx@0.19.1 node@24.21.0`";
 

@@ -1,10 +1,12 @@
-//! `cargo xtask test agent-reader`: holds `belljar agents check` against a second reader of agent files.
+//! `cargo xtask test agent-reader`: compares `belljar agents check` with an independent reader of agent
+//! files.
 //!
-//! The reader is a script with PyYAML, under `tests/oracle`. It reads the files kept there, and
-//! every library in the directory that `BELLJAR_CORPUS` names, by default `../shared/corpus`
-//! where there is one. A second script makes agent files by the thousand, each with a restriction in
-//! another spelling, and holds that none leaves its agent what it takes away. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv
-//! target/peers`, then `target/peers/bin/pip install pyyaml`.
+//! The other reader is a Python script with PyYAML, under `tests/oracle`. The script reads the agent files
+//! in that folder, and every library of agent files in the directory that `BELLJAR_CORPUS` names (default:
+//! `../shared/corpus`, if that directory exists). A second script generates thousands of agent files, each
+//! with a restriction in another spelling, and checks that no agent keeps a tool that its restriction takes
+//! away. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv target/peers`, then
+//! `target/peers/bin/pip install pyyaml`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{build_binary, print_line};
 
-/// Public libraries as data, beside the repository.
+/// The default directory of public libraries of agent files, beside the repository.
 const CORPUS: &str = "../shared/corpus";
 
 pub(crate) fn run(root: &Path) -> Result<()> {

@@ -1,8 +1,8 @@
-//! `cargo xtask test api`: holds `belljar serve` against its own OpenAPI document.
+//! `cargo xtask test api`: tests `belljar serve` with requests generated from its own OpenAPI document.
 //!
-//! A script under `tests/peers/api` starts a server and lets schemathesis send what the document
-//! allows and what it forbids. The Python package is installed by `.ci/run`, or by hand: `python3
-//! -m venv target/peers`, then `target/peers/bin/pip install schemathesis`.
+//! A script under `tests/peers/api` starts a server, and schemathesis sends requests the document allows and
+//! requests the document forbids. The Python package is installed by `.ci/run`, or by hand: `python3 -m venv
+//! target/peers`, then `target/peers/bin/pip install schemathesis`.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,9 +1,9 @@
-//! `cargo xtask check`: what has to hold before anything lands, without running tests.
+//! `cargo xtask check`: all checks of a change except the tests.
 //!
-//! Lints and documentation are read from metadata of all dependencies, which no build leaves behind:
-//! minutes of compiling. Where the tests have been compiled by clippy's own driver, as `.ci/run`
-//! does it, every lint was an error then, and `--linted` takes the rest from what is built: the
-//! guests are linted, and rustdoc reads the libraries as it reads them for their doctests.
+//! Clippy and rustdoc need metadata of all dependencies, which a normal build does not produce: minutes of
+//! compiling. If the tests were compiled with clippy's driver, as in `.ci/run`, every lint was an error in
+//! that build. `--linted` then only lints the guests, and documents the libraries from the builds that
+//! doctests use.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,21 +22,20 @@ pub(crate) struct CheckArgs {
     linted: bool,
 }
 
-/// Set, and this program stands in for rustdoc: see [`run_as_rustdoc`].
+/// If this environment variable is set, this program runs in place of rustdoc: see [`run_as_rustdoc`].
 pub(crate) const AS_RUSTDOC: &str = "BELLJAR_XTASK_AS_RUSTDOC";
 
-/// The suites that need more programs than `cargo test` may ask for.
+/// The cargo feature with the test suites that need more programs than `cargo test` may require.
 const OTHER_PROGRAMS: &str = "belljar-cli/other-programs";
 
-/// Options of `rustdoc --test` that mean nothing where documentation is made; `true`: a value
-/// follows.
+/// Options of `rustdoc --test` that do not exist for making documentation. `true`: a value follows.
 const OF_DOCTESTS: &[(&str, bool)] =
     &[("--test", false), ("--test-run-directory", true), ("--no-run", false)];
 
-/// One check of the tree at a root.
+/// One check of the tree at a root directory.
 type Stage = fn(&Path) -> Result<()>;
 
-/// Runs every stage, even after one has failed, so that one run shows all there is to mend.
+/// Runs every stage, even after a failed stage, so that one run shows all problems.
 pub(crate) fn run(root: &Path, arguments: &CheckArgs) -> Result<()> {
     let (clippy, docs): (Stage, Stage) = match arguments.linted {
         true => (clippy_of_rest, docs_of_built),
@@ -79,7 +78,7 @@ fn run_clippy(root: &Path) -> Result<()> {
     run_cargo(root, &[&all[..], &["--", "-D", "warnings"]].concat())
 }
 
-/// The suites and the members that `cargo test` does not build.
+/// Lints the suites and the workspace members that `cargo test` does not build.
 fn clippy_of_rest(root: &Path) -> Result<()> {
     let suites = ["--test", "peers", "--test", "tool_projects", "--features", OTHER_PROGRAMS];
     run_cargo(root, &[&["test", "--quiet", "--no-run"], &suites[..]].concat())?;
@@ -109,7 +108,8 @@ fn clippy_of_guests(root: &Path) -> Result<()> {
     run_cargo(root, &arguments)
 }
 
-/// `cargo test --doc`, with this program for rustdoc: the libraries as they are built, and no test.
+/// Documents the libraries as built for tests: runs `cargo test --doc` with this program in place of
+/// rustdoc. No doctest runs.
 fn docs_of_built(root: &Path) -> Result<()> {
     let mut command = crate::cargo_command();
     let itself = std::env::current_exe().context("failed to find the running program")?;
@@ -120,8 +120,8 @@ fn docs_of_built(root: &Path) -> Result<()> {
     finish_cargo(root, command)
 }
 
-/// Stands in for rustdoc: where cargo asks for the doctests of a library, its documentation is made,
-/// and a warning is an error. Anything else is passed on.
+/// Runs in place of rustdoc: if cargo asks for the doctests of a library, makes the library's documentation
+/// instead, and a warning is an error. Other calls are passed on to rustdoc.
 pub(crate) fn run_as_rustdoc(arguments: impl Iterator<Item = OsString>) -> Result<()> {
     let arguments: Vec<OsString> = arguments.collect();
     let mut command = Command::new("rustdoc");

@@ -1,8 +1,8 @@
-//! `cargo xtask rebuild conformance`: the conformance components of the languages, built from
-//! `tests/conformance/LANGUAGE` the way `belljar tools build` builds a tool.
+//! `cargo xtask rebuild conformance`: builds one conformance component for each language from
+//! `tests/conformance/LANGUAGE`, like `belljar tools build` builds a tool.
 //!
-//! They are committed deflated under `tests/conformance/components`, with a manifest that has the
-//! digest of what each was built from.
+//! The components are committed, compressed, under `tests/conformance/components`. A manifest beside them
+//! holds a digest of the sources of each component.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 use std::collections::BTreeMap;
@@ -135,14 +135,16 @@ fn build_components(
             toolchain,
         };
         manifest.set_entry(word, entry);
-        // Written after each, so that a failure leaves the ones before it consistent.
+        // Written after each component, so that a failure leaves a manifest that matches the components
+        // before.
         manifest.write(out)?;
         built.push(word);
     }
     Ok(built)
 }
 
-/// A project with the language's tools and SDK, as `belljar tools new` would lay it out.
+/// Makes a tool project with the component's sources and the SDK of the language, laid out like a project of
+/// `belljar tools new`.
 fn lay_out(root: &Path, language: Language) -> Result<PathBuf> {
     let project = root.join("target/conformance").join(language.word());
     for stale in ["sdk", "node_modules"] {
@@ -162,7 +164,7 @@ fn lay_out(root: &Path, language: Language) -> Result<PathBuf> {
     Ok(project)
 }
 
-/// The files of such a project, by their path in it.
+/// The files of a language's project, by path in the project.
 fn project_sources(root: &Path, language: Language) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for (path, bytes) in read_source_tree(&root.join(SOURCES).join(language.word()))? {
@@ -176,7 +178,7 @@ fn project_sources(root: &Path, language: Language) -> Result<BTreeMap<String, V
     Ok(files)
 }
 
-/// The files below a folder, by their path in it, with `/`.
+/// The files below a folder, by path in the folder, with `/` between names.
 pub(crate) fn read_source_tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let is_source = |entry: &walkdir::DirEntry| {
         !NO_SOURCES.iter().any(|name| entry.file_name() == std::ffi::OsStr::new(name))
@@ -195,7 +197,7 @@ pub(crate) fn read_source_tree(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> 
     Ok(files)
 }
 
-/// A digest of all that a component is built from; documentation is no part of it.
+/// A digest of all sources of a component, without documentation.
 fn digest_of_sources(root: &Path, language: Language) -> Result<String> {
     let mut digest = Sha256::new();
     for (path, bytes) in project_sources(root, language)? {

@@ -1,8 +1,8 @@
 //! `cargo xtask dev`: builds after each change of a source file, then runs the tests near the changed files.
 //!
-//! For example, a change of `tests/e2e/hints.rs` runs the tests `hints::` of the binary `e2e`, and a change of
-//! `host/policy/src/budget.rs` runs all tests of the crate `policy`. Cargo builds with the features of the README's
-//! test command, so neither waits for the other's build.
+//! For example, a change of `tests/e2e/hints.rs` runs the tests `hints::` of the binary `e2e`, and a change
+//! of `host/policy/src/budget.rs` runs all tests of the crate `policy`. The builds use the features of the
+//! README's test command, so neither command rebuilds the crates of the other.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +14,11 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use walkdir::WalkDir;
 
-/// Pause between two looks at the files. A stat of some two thousand files takes 10 ms, so a shorter pause would keep a
-/// processor busy for nothing.
+/// The pause between two checks of the files. Reading the status of about two thousand files takes 10 ms, so
+/// a shorter pause would keep a processor busy for nothing.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Folders whose files are watched, relative to the root.
+/// The folders whose files are watched, relative to the root.
 const WATCHED: &[&str] = &["host", "tests"];
 
 #[derive(clap::Args)]
@@ -55,7 +55,7 @@ pub(crate) fn run(root: &Path, arguments: &DevArguments) -> Result<()> {
     }
 }
 
-/// Modification times of the watched sources.
+/// The modification times of the watched source files.
 fn read_stamps(root: &Path) -> BTreeMap<PathBuf, SystemTime> {
     let is_source = |path: &Path| {
         path.extension().is_some_and(|ending| {
@@ -74,7 +74,7 @@ fn read_stamps(root: &Path) -> BTreeMap<PathBuf, SystemTime> {
         .collect()
 }
 
-/// Files that git calls changed or new.
+/// The files that differ from the last commit, including new files, by `git status`.
 fn list_uncommitted(root: &Path) -> Result<BTreeSet<PathBuf>> {
     let output = Command::new("git")
         .args(["status", "--porcelain", "--untracked-files=all", "-z"])
@@ -90,7 +90,7 @@ fn list_uncommitted(root: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(text.split('\0').filter_map(|line| line.get(3..)).map(|path| root.join(path)).collect())
 }
 
-/// Builds all tests and runs those near the changed files.
+/// Builds all tests, and runs the tests near the changed files.
 fn test_changed(root: &Path, changed: &BTreeSet<PathBuf>) -> Result<()> {
     let built = crate::cargo_command()
         .args(["test", "--no-run", "--message-format", "json-render-diagnostics"])
@@ -118,19 +118,19 @@ fn test_changed(root: &Path, changed: &BTreeSet<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// How a test binary is run.
+/// The arguments of a run of a test binary.
 #[derive(Debug, Default, PartialEq)]
 struct TestRun {
-    /// Folder of the binary's package.
+    /// The folder of the binary's package, where the binary runs.
     package: PathBuf,
-    /// Parts of test names; none runs all tests.
+    /// Parts of names of the tests to run. If empty, all tests run.
     filters: BTreeSet<String>,
 }
 
-/// The test binaries near the changed files, by path, of cargo's messages.
+/// The test binaries near the changed files, by path, read from cargo's messages.
 ///
-/// A file below a binary's folder runs its own module there. A source file of a package runs all tests of that package
-/// that lie in the package's folder.
+/// A changed file of a test binary runs the tests of the file's module. A changed file under `src` of a
+/// package runs all tests that are inside the package's folder.
 fn choose_tests(messages: &str, changed: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf, TestRun> {
     let mut runs: BTreeMap<PathBuf, TestRun> = BTreeMap::new();
     for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
@@ -164,7 +164,8 @@ fn choose_tests(messages: &str, changed: &BTreeSet<PathBuf>) -> BTreeMap<PathBuf
     runs
 }
 
-/// The module of a file below a binary's folder, as a part of test names: `a::b::`; empty for the binary's own file.
+/// The module of a file of a test binary, as the beginning of test names, for example `a::b::`. Empty for
+/// the main file of the binary. `None` if the file is not in the binary's folder.
 fn find_module(main: &Path, folder: &Path, file: &Path) -> Option<String> {
     let below = file.strip_prefix(folder).ok()?;
     if file == main || below.extension().is_none_or(|ending| ending != "rs") {

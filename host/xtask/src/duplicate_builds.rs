@@ -1,5 +1,7 @@
-//! Whether a dependency is compiled twice, for the program and its tests or for a build script:
-//! with other features, or other settings, it is another crate to cargo, and costs its time again.
+//! `cargo xtask duplicate-builds`: checks that no dependency is compiled twice.
+//!
+//! Cargo compiles a crate once for each set of features and settings. For example, a feature that only a
+//! build script enables adds a second build, and its time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,8 +10,8 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// Builds the tests, which costs nothing where they are built, and fails where a dependency has
-/// several builds.
+/// Builds the tests, which takes no time if they are built already, and fails if a dependency has several
+/// builds.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let built = crate::cargo_command()
         .args(["test", "--no-run", "--quiet", "--message-format", "json"])
@@ -32,7 +34,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// How many libraries of others there are, and those that have several builds.
+/// The number of libraries from a registry in cargo's messages, and a description of each library with
+/// several builds.
 fn find_twice_built(messages: &str) -> (usize, Vec<String>) {
     let mut builds: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz --seconds N [TARGET]`: the fuzz targets of `tests/fuzz`, each for a time.
+//! `cargo xtask fuzz --seconds N [TARGET]`: runs each fuzz target of `tests/fuzz` for some time.
 //!
-//! Findings of a run about the code are kept under `target/fuzz`, so that the next run goes on from
-//! there. An input that breaks something is copied to `tests/fuzz/regressions`, where `cargo test`
-//! replays it from then on.
+//! Inputs that reach new code are kept under `target/fuzz`, and the next run continues from them. An input
+//! that makes a target fail is copied to `tests/fuzz/regressions`; from then on, `cargo test` runs the input
+//! too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,19 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Where the targets are.
+/// The directory of the fuzz targets.
 const FUZZ_DIR: &str = "tests/fuzz";
 
-/// The longest input, in bytes: far more than any bound that a small input cannot reach, and
-/// small enough to be quick.
+/// The most bytes of an input: enough to exceed every bound that an input can exceed, and small enough to
+/// run fast.
 const MAX_LEN: u32 = 16 << 10;
 
-/// Memory of one target, in MiB, and seconds for one input; more is a finding.
+/// The limits of a target: MiB of memory, and seconds for an input. An input that exceeds a limit is a
+/// finding.
 const RSS_LIMIT_MB: u32 = 2048;
 const TIMEOUT_SECONDS: u32 = 10;
 
-/// Lines of a target's log that are shown with a finding.
+/// How many lines of a target's log are printed with a finding.
 const SHOWN_LINES: usize = 30;
 
 #[derive(clap::Args)]
@@ -34,7 +35,7 @@ pub(crate) struct FuzzArgs {
     target: Option<String>,
 }
 
-/// The result of one target.
+/// The result of running one target.
 struct FuzzRun {
     target: String,
     executions: u64,
@@ -67,7 +68,7 @@ pub(crate) fn run(root: &Path, arguments: &FuzzArgs) -> Result<()> {
     report_runs(root, &on_every_core(&chosen, one)?)
 }
 
-/// Does `one` for each target, as many at a time as there are processors: libFuzzer takes one. The
+/// Calls `one` for each target, in parallel on all processors, because libFuzzer uses one processor. The
 /// results are in the order of the targets.
 fn on_every_core<T: Send>(
     targets: &[String],
@@ -96,7 +97,8 @@ fn on_every_core<T: Send>(
     done.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Says what is missing. The answer is the machine's own target triple.
+/// Checks that the nightly toolchain and cargo-fuzz are installed. Returns the target triple of the local
+/// machine.
 fn check_tools() -> Result<String> {
     let nightly = Command::new("rustc").args(["+nightly", "-vV"]).output();
     let nightly = nightly.context("failed to start rustc")?;
@@ -115,7 +117,7 @@ fn check_tools() -> Result<String> {
     host.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
-/// The names of the targets, which are those of their folders of seeds.
+/// The names of the targets: the names of the folders with their example inputs.
 fn list_targets(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root.join(FUZZ_DIR).join("corpus")).context("no corpus")? {
@@ -130,15 +132,16 @@ fn work_dir(root: &Path) -> PathBuf {
     target.unwrap_or_else(|| root.join("target")).join("fuzz")
 }
 
-/// Builds one target or all, and says where the binaries are.
+/// Builds one target, or all. Returns the directory of the binaries.
 fn build_targets(root: &Path, work: &Path, host: &str, target: Option<&str>) -> Result<PathBuf> {
     let status = Command::new("cargo")
         .args(["+nightly", "fuzz", "build", "--fuzz-dir", FUZZ_DIR])
-        // Why no sanitizer: see the manifest. Sixteen units build in half the time.
+        // The manifest explains why no sanitizer is used. With 16 codegen units, the build takes half the
+        // time.
         .args(["--sanitizer", "none", "--codegen-units", "16", "--target", host, "--target-dir"])
         .arg(work)
         .args(target)
-        // It may be of the stable toolchain.
+        // The variable may name a wrapper for the stable toolchain.
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .current_dir(root)
         .status()
@@ -156,7 +159,7 @@ fn fuzz_target(
 ) -> Result<FuzzRun> {
     let folder = |name: &str| work.join(name).join(target);
     let (found, artifacts) = (folder("found"), folder("artifacts"));
-    // What an earlier run left is in the tree already.
+    // Findings of an earlier run were already copied to the tree.
     if artifacts.exists() {
         fs::remove_dir_all(&artifacts).context("failed to clear the artifacts")?;
     }
@@ -178,11 +181,11 @@ fn fuzz_target(
     if words.exists() {
         command.arg(format!("-dict={}", words.display()));
     }
-    // The first folder is written to; the others are read.
+    // libFuzzer writes new inputs to the first folder; the others are only read.
     let status = command
         .arg(&found)
         .args([root.join(FUZZ_DIR).join("corpus").join(target), regressions.clone()])
-        // The frames of the panic would push its message out of what is shown.
+        // A backtrace would push the message of the panic out of the lines that are printed.
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -195,7 +198,8 @@ fn fuzz_target(
     for entry in fs::read_dir(&artifacts).context("failed to list the artifacts")? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // `slow-unit-` is only slow; what is too slow is `timeout-`.
+        // An input named `slow-unit-` is slow but within the limit; an input above the limit is named
+        // `timeout-`.
         if !name.starts_with("slow-unit-") {
             let kept = regressions.join(&name);
             fs::copy(&path, &kept).context("failed to keep a finding")?;
@@ -214,7 +218,7 @@ fn fuzz_target(
     })
 }
 
-/// A line `stat::NAME: N` of libFuzzer; 0 where it did not come to that.
+/// The value of a line `stat::NAME: N` that libFuzzer prints at the end; 0 if there is no such line.
 fn parse_stat(log: &str, name: &str) -> u64 {
     let lines = log.lines().filter_map(|line| line.strip_prefix("stat::"));
     let mut named = lines.filter_map(|line| line.split_once(':')).filter(|(key, _)| *key == name);

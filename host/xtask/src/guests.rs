@@ -1,15 +1,16 @@
-//! `cargo xtask test guests`: the suite that needs a WebAssembly toolchain.
+//! `cargo xtask test guests`: the tests that need a WebAssembly toolchain.
 //!
-//! Components whose sources changed since they were committed are built anew, and what `cargo test`
-//! holds against the committed ones is held against those: the tool cases, the hooks and the
-//! attacks. The guests' own unit tests run natively. The tool `shell` is compared with bash and
-//! dash. Then a new tool project is made with the `belljar` binary, built and called, as a tool
-//! author would.
+//! Components whose sources changed since they were committed are rebuilt. The tests that `cargo test` runs
+//! with the committed components (tool cases, hooks, attacks) then run with the rebuilt ones. The unit tests
+//! of the guests run natively. The tool `shell` is compared with bash and dash. At last, the `belljar`
+//! binary makes a new tool project, which is built and called like a tool author would do.
 //!
-//! Guests that take a compiler of their own (C, or an interpreter) are left as they are committed, and named.
+//! Guests that need another compiler (for C, or for an interpreter) are not rebuilt; their names are
+//! printed.
 //!
-//! `--all` builds every component, changed or not, the conformance components of every language whose
-//! toolchain is here among them, and tests the shell's sources natively as well: some twenty minutes, before a release.
+//! `--all` rebuilds every component, changed or not, including the conformance components of every language
+//! whose toolchain is installed, and also runs the unit tests of the shell natively. `--all` takes about
+//! twenty minutes, and is for a release.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 use std::path::{Path, PathBuf};
@@ -19,10 +20,10 @@ use anyhow::{Context, Result, bail};
 use crate::{conformance, hooks, tools};
 use belljar_guest_build::RustToolchain;
 
-/// Where the rebuilt components go; read by the test kit.
+/// The directory of the rebuilt tool components. The test kit reads the components from the directory.
 const REBUILT: &str = "target/rebuilt-tools";
 
-/// Tools whose native build takes minutes: the whole of a shell is optimised in one piece.
+/// Tools whose native build takes minutes. A shell, for example, is optimized as one unit.
 const SLOW: &[&str] = &["shell"];
 
 #[derive(clap::Args)]
@@ -52,7 +53,7 @@ pub(crate) fn run(root: &Path, arguments: &GuestsArgs) -> Result<()> {
     )
 }
 
-/// The guests' own unit tests, on this machine's processor.
+/// Runs the unit tests of the guests on the local machine's processor.
 fn test_natively(root: &Path, all: bool, changed: &[String]) -> Result<()> {
     let slow = |name: &&str| !all && !changed.iter().any(|one| one == *name);
     let left_out: Vec<&str> = SLOW.iter().copied().filter(slow).collect();
@@ -67,7 +68,7 @@ fn test_natively(root: &Path, all: bool, changed: &[String]) -> Result<()> {
     run_cargo(root, &arguments, &[])
 }
 
-/// The tool cases on what changed, and the shell beside bash and dash.
+/// Runs the tool cases with the rebuilt components, and compares the shell with bash and dash.
 fn rebuilt_tools(root: &Path, changed: &[String]) -> Result<()> {
     let compare = ["test", "--test", "shell_compare", "--features", "belljar-kit/reference-shells"];
     if changed.is_empty() {
@@ -98,7 +99,7 @@ fn rebuilt_probe(root: &Path, all: bool) -> Result<()> {
     run_cargo(root, &["test", "--test", "attacks"], &[("BELLJAR_PROBE", probe.as_str())])
 }
 
-/// The conformance suite on the components of every language whose toolchain is here.
+/// Runs the conformance suite with rebuilt components of every language whose toolchain is installed.
 fn rebuilt_conformance(root: &Path) -> Result<()> {
     let built = conformance::rebuild_components(root)?;
     eprintln!("conformance components built anew: {}", built.join(", "));
@@ -110,7 +111,7 @@ fn rebuilt_conformance(root: &Path) -> Result<()> {
     )
 }
 
-/// Builds a component anew where that is asked for or its sources changed.
+/// Rebuilds a component if `all` is set or its sources changed. Returns the file, if rebuilt.
 fn rebuilt_lone(
     root: &Path,
     lone: &hooks::LoneComponent,

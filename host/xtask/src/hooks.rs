@@ -1,8 +1,8 @@
-//! Components that are committed beside the tests or examples that use them: the example hook
-//! (`cargo xtask rebuild hooks`) and the hostile suite's probe (`cargo xtask rebuild attack-guests`).
+//! Guest components committed outside `tools/prebuilt`: the example hook (`cargo xtask rebuild hooks`) and
+//! the guests of the hostile suite (`cargo xtask rebuild attack-guests`).
 //!
-//! Beside each lies `NAME.sources`, a digest of what it was built from;
-//! `cargo xtask rebuild tools --check` fails when the sources have changed since.
+//! Beside each component is a file `NAME.sources` with a digest of the component's sources; `cargo xtask
+//! rebuild tools --check` fails if the sources have changed since.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use crate::tools::{GuestCrate, ToolSources};
 use belljar_guest_build::{PackageBuild, RustToolchain};
 
-/// One such component.
+/// A guest component committed outside `tools/prebuilt`.
 pub(crate) struct LoneComponent {
-    /// The sources that it is built from.
+    /// The sources of the component.
     sources: GuestCrate<'static>,
-    /// Where it is committed.
+    /// The path of the committed component.
     committed: &'static str,
-    /// The command that rebuilds it.
+    /// The command that rebuilds the component.
     command: &'static str,
 }
 
@@ -32,7 +32,7 @@ pub(crate) const HOOK: LoneComponent = LoneComponent {
     command: "cargo xtask rebuild hooks",
 };
 
-/// The guest that does what an attack says.
+/// The guest of the hostile suite that does what an attack asks for.
 pub(crate) const PROBE: LoneComponent = LoneComponent {
     sources: GuestCrate {
         package: "belljar-prove-probe",
@@ -43,7 +43,7 @@ pub(crate) const PROBE: LoneComponent = LoneComponent {
     command: "cargo xtask rebuild attack-guests",
 };
 
-/// The guest that calls other tools as an attack says.
+/// The guest of the hostile suite that calls other tools as an attack asks for.
 pub(crate) const CALLER: LoneComponent = LoneComponent {
     sources: GuestCrate {
         package: "belljar-prove-caller",
@@ -55,14 +55,14 @@ pub(crate) const CALLER: LoneComponent = LoneComponent {
 };
 
 impl LoneComponent {
-    /// Builds the component and replaces the committed one and its digest.
+    /// Builds the component, and replaces the committed component and its digest.
     pub(crate) fn rebuild_component(&self, root: &Path) -> Result<()> {
         self.build_component(root, &root.join(self.committed))?;
         let digest = ToolSources::read_workspace(root)?.digest_of(&self.sources)?;
         write_file(&self.digest_file(root), format!("{digest}\n").as_bytes())
     }
 
-    /// Builds the component into a file.
+    /// Builds the component into the file `target`.
     pub(crate) fn build_component(&self, root: &Path, target: &Path) -> Result<()> {
         let component = PackageBuild {
             root,
@@ -76,7 +76,7 @@ impl LoneComponent {
         write_file(target, &std::fs::read(&component)?)
     }
 
-    /// Whether the committed component was built from the sources as they are.
+    /// Whether the committed component was built from the present sources.
     pub(crate) fn is_current(&self, root: &Path) -> Result<bool> {
         Ok(self.find_fault(root, &ToolSources::read_workspace(root)?)?.is_none())
     }
@@ -85,7 +85,7 @@ impl LoneComponent {
         root.join(self.committed).with_extension("sources")
     }
 
-    /// The fault of the committed component, if there is one.
+    /// Describes the fault of the committed component, for example that the file is missing.
     fn find_fault(&self, root: &Path, sources: &ToolSources<'_>) -> Result<Option<String>> {
         let LoneComponent { committed, command, .. } = self;
         if !root.join(committed).exists() {
@@ -100,7 +100,7 @@ impl LoneComponent {
     }
 }
 
-/// The faults of the committed components.
+/// The faults of all these components.
 pub(crate) fn find_faults(root: &Path, sources: &ToolSources<'_>) -> Result<Vec<String>> {
     let faults = [HOOK, PROBE, CALLER].iter().map(|lone| lone.find_fault(root, sources));
     Ok(faults.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())

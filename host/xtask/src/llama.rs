@@ -1,9 +1,9 @@
-//! `cargo xtask test llama`: tests against servers that nobody here wrote.
+//! `cargo xtask test llama`: tests belljar with a real llama.cpp server.
 //!
-//! Makes the tiny random model, serves it on loopback with llama.cpp's own HTTP server and
-//! runs the `peers` test target of the command line against it. The Python packages are
-//! installed by `.ci/run`, or by hand: `python3 -m venv target/peers`, then
-//! `target/peers/bin/pip install xllamacpp gguf numpy`.
+//! Makes a tiny model with random weights, serves the model on loopback with llama.cpp's HTTP server, and
+//! runs the test target `peers` of the command line with that server. The Python packages are installed by
+//! `.ci/run`, or by hand: `python3 -m venv target/peers`, then `target/peers/bin/pip install xllamacpp gguf
+//! numpy`.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How long the server lives at most, should this process die before it stops it.
+/// After how many seconds the server ends, in case the current process dies without stopping the server.
 const SERVER_SECONDS: &str = "900";
 
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -48,7 +48,7 @@ fn start_server(python: &Path, script: &Path, model: &Path, port: u16) -> Result
     let mut lines = BufReader::new(output).lines();
     while let Some(line) = lines.next() {
         if line?.starts_with("listening") {
-            // It goes on writing, and dies when nobody reads.
+            // The server continues to write, and would end if its output were no longer read.
             #[expect(
                 clippy::disallowed_methods,
                 reason = "a program for developers, without strangers"
@@ -73,8 +73,7 @@ fn run_tests(root: &Path, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// A port that was free a moment ago. Another process may take it in between; then the
-/// server fails and says so.
+/// A port that was free a moment ago. If another process takes the port, the server fails with a message.
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

@@ -179,7 +179,7 @@ fn find_root() -> Result<PathBuf> {
     here.ancestors().nth(2).map(Path::to_owned).context("xtask has been moved")
 }
 
-/// Prints a line of progress or a verdict.
+/// Prints a line of progress, or a result.
 #[expect(clippy::print_stdout, reason = "the verdicts of a developer command")]
 fn print_line(line: &str) {
     println!("{line}");

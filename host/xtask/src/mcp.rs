@@ -1,9 +1,9 @@
-//! `cargo xtask test mcp`: holds the MCP door of belljar against the official SDKs in Python and TypeScript,
-//! the Inspector's command line and the conformance suite of the protocol; and its client against two public
-//! servers that are commands.
+//! `cargo xtask test mcp`: tests belljar's MCP server with the official SDKs in Python and TypeScript, the
+//! command line of the Inspector and the conformance suite of the protocol; and tests belljar's MCP client
+//! with two public servers.
 //!
-//! A script under `tests/peers/mcp` starts the servers and runs all of them. The packages are installed by
-//! `.ci/run`, or by hand with the two commands of [`INSTALL`]. The suite's reports stay in
+//! A script under `tests/peers/mcp` starts the servers and runs all tests. The packages are installed by
+//! `.ci/run`, or by hand with the two commands of [`INSTALL`]. The suite writes its reports to
 //! `target/mcp-conformance`.
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{build_binary, built_binary};
 
-/// How the packages are installed, with the versions that the checks were written for.
+/// The commands that install the packages, with the versions that the tests were written for.
 const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0 mcp-server-time==2026.10.19` (after `python3 -m venv \
                        target/peers`) and `npm install --prefix target/peers/mcp --no-save \
                        @modelcontextprotocol/conformance@0.2.0-alpha.12 \
@@ -21,7 +21,7 @@ const INSTALL: &str = "`target/peers/bin/pip install mcp==2.3.0 mcp-server-time=
                        @modelcontextprotocol/server-filesystem@2026.8.31 \
                        node@24.21.0`";
 
-/// Those of the protocol's own.
+/// The packages of the MCP project.
 const PACKAGES: [&str; 4] = ["conformance", "sdk", "inspector", "server-filesystem"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {

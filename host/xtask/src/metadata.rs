@@ -1,4 +1,4 @@
-//! The answers of `cargo metadata` about the crates that are built for a target.
+//! Reads the output of `cargo metadata` about the crates built for a target.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::de::DeserializeOwned;
 
-/// Asks for it, and reads the parts that `T` names.
+/// Runs `cargo metadata`, and reads the parts of the output that `T` has fields for.
 pub(crate) fn read_metadata<T: DeserializeOwned>(root: &Path, target: &str) -> Result<T> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", target])

@@ -1,7 +1,8 @@
-//! `cargo xtask test openai`: holds the OpenAI wires of `belljar serve` against OpenAI's own packages.
+//! `cargo xtask test openai`: tests the OpenAI-compatible endpoints of `belljar serve` with OpenAI's own
+//! client packages.
 //!
-//! A script under `tests/peers/openai` starts a server and runs the checks in Python and JavaScript.
-//! The packages are installed by `.ci/run`, or by hand with the two commands of [`INSTALL`].
+//! A script under `tests/peers/openai` starts a server and runs the tests in Python and JavaScript. The
+//! packages are installed by `.ci/run`, or by hand with the two commands of [`INSTALL`].
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::build_binary;
 
-/// How the packages are installed, with the versions that the checks were written for.
+/// The commands that install the packages, with the versions that the tests were written for.
 const INSTALL: &str = "`target/peers/bin/pip install openai==3.57.0` (after `python3 -m venv \
                        target/peers`) and `npm install --prefix target/peers/openai --no-save \
                        openai@7.57.0 node@24.21.0`";

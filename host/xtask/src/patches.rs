@@ -1,15 +1,15 @@
-//! Whether a newer patch of something that security rests on is out.
+//! Lists newer patch releases of the dependencies that matter most for security.
 //!
-//! Says so and fails nothing: a patch that came out overnight is no fault of the change under
-//! test, and without a network there is nobody to ask.
+//! A newer patch is only reported and never fails the check: a patch from last night is no fault of the
+//! change under test. Without a network, nothing is reported.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
-/// The crates between a stranger and the machine: the sandbox, the OS sandbox, who reads what
-/// strangers send, cryptography and the store. A name that ends in `*` is a family.
+/// The watched crates: the WebAssembly engine, the OS sandbox, parsers of data from strangers, cryptography
+/// and the store. A name that ends in `*` stands for all crates with that beginning.
 const WATCHED: &[&str] = &[
     "aho-corasick",
     "axum*",
@@ -54,7 +54,7 @@ const WATCHED: &[&str] = &[
     "zeroize",
 ];
 
-/// The stage of `cargo xtask check`: lists what is out, and is content.
+/// A stage of `cargo xtask check`: lists newer patches, and always succeeds.
 pub(crate) fn check_patches(root: &Path) -> Result<()> {
     let asked = Command::new("cargo")
         .args(["update", "--dry-run", "--color", "never"])
@@ -75,7 +75,7 @@ pub(crate) fn check_patches(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The watched crates among cargo's lines `Updating NAME vOLD -> vNEW`.
+/// The watched crates among the lines `Updating NAME vOLD -> vNEW` of cargo's output.
 fn newer_patches(told: &str) -> Vec<String> {
     let update = |line: &str| {
         let mut words = line.trim().strip_prefix("Updating ")?.split(' ');

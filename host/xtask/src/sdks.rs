@@ -1,7 +1,9 @@
-//! `cargo xtask pack sdks`: the SDKs as their people install them, in `target/sdks`.
+//! `cargo xtask pack sdks`: packs the guest SDK of each language into `target/sdks`, in the language's
+//! package format.
 //!
-//! A crate, a wheel, two npm packages, and an archive each for Go, Zig, C and C++. A project of `belljar
-//! tools new` holds its SDK and needs none of them; they are for sharing one among projects.
+//! The packages are a crate, a wheel, two npm packages, and an archive each for Go, Zig, C and C++. A
+//! project made by `belljar tools new` contains the SDK and needs no package; the packages are for sharing
+//! an SDK among projects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +16,7 @@ use belljar_guest_build::{Language, sdk_path};
 use crate::conformance::read_source_tree;
 use crate::print_line;
 
-/// Where the packages go, and what they are made of.
+/// The directory of the packages, and the directory of the files that are packed.
 const PACKAGES: &str = "target/sdks";
 const LAID_OUT: &str = "target/sdks/from";
 
@@ -45,14 +47,14 @@ pub(crate) fn run(root: &Path, arguments: &SdksArgs) -> Result<()> {
     Ok(())
 }
 
-/// The contract's version, which the packages have too.
+/// The version of the contract in `tool.wit`, which is also the version of the packages.
 fn contract_version(contract: &str) -> Result<String> {
     let line = contract.lines().find_map(|line| line.strip_prefix("package belljar:tool@"));
     let version = line.and_then(|rest| rest.strip_suffix(';'));
     version.map(str::to_owned).context("`tool.wit` states no version")
 }
 
-/// The folder that a package is made of, empty but for its files.
+/// Writes the files of a package to an empty folder. Returns the folder.
 fn lay_out(root: &Path, language: Language, version: &str) -> Result<PathBuf> {
     let folder = root.join(LAID_OUT).join(language.word());
     if folder.exists() {
@@ -71,7 +73,8 @@ fn lay_out(root: &Path, language: Language, version: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The files of a package. A crate holds the contract itself, and is a workspace of its own.
+/// The files of a package, by path. The crate also contains the contract, and its manifest makes the crate a
+/// workspace of its own.
 fn package_files(
     sdk: Vec<(String, Vec<u8>)>,
     language: Language,
@@ -84,7 +87,8 @@ fn package_files(
         let (path, bytes) = match (language, own) {
             (Language::Rust, Some("Cargo.toml")) => {
                 let text = String::from_utf8(bytes)?;
-                // Its own stays as it is: the stock tools are rebuilt where that changes.
+                // The version is changed only in the package: a change of the manifest in the tree would
+                // make every stock tool stale.
                 let lines = text.lines().map(|line| match line.starts_with("version = ") {
                     true => format!("version = \"{version}\"\n"),
                     false => format!("{line}\n"),

@@ -1,9 +1,9 @@
-//! The supply chain: every dependency's licence, source and number of versions, by the rules of
-//! `.deny.toml`.
+//! The supply chain: checks the licence, the source and the number of versions of every dependency by the
+//! rules of `.deny.toml`.
 //!
-//! `cargo deny` reads the same file and does more (it looks into the licence texts, and knows the
-//! advisories); it takes minutes to build, so `cargo xtask check` keeps the rules without it, and
-//! `cargo xtask deny` runs it where it is installed.
+//! `cargo deny` reads the same file and checks more: the texts of licences, and known vulnerabilities.
+//! Because `cargo deny` takes minutes to build, `cargo xtask check` checks the rules without cargo-deny, and
+//! `cargo xtask deny` runs cargo-deny if installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,10 +17,10 @@ use crate::metadata;
 /// The file with the rules.
 const RULES: &str = ".deny.toml";
 
-/// How `cargo metadata` writes the source of a crate that comes from a registry.
+/// The beginning of the source of a crate from a registry, in the output of `cargo metadata`.
 const REGISTRY: &str = "registry+";
 
-/// The part of the rules that is read here.
+/// The parts of `.deny.toml` that this module checks.
 #[derive(Debug, Deserialize)]
 struct DenyRules {
     graph: GraphRules,
@@ -57,7 +57,7 @@ struct SourceRules {
     allow_registry: Vec<String>,
 }
 
-/// The answer of `cargo metadata`.
+/// The parts of the output of `cargo metadata` that this module reads.
 #[derive(Debug, Deserialize)]
 struct SupplyMetadata {
     packages: Vec<SupplyPackage>,
@@ -83,7 +83,7 @@ struct SupplyPackage {
     source: Option<String>,
 }
 
-/// The stage of `cargo xtask check`.
+/// A stage of `cargo xtask check`: prints every breach of the rules.
 pub(crate) fn check_supply(root: &Path) -> Result<()> {
     let text = fs::read_to_string(root.join(RULES)).context("failed to read `.deny.toml`")?;
     let rules: DenyRules = toml::from_str(&text).context("`.deny.toml` is not understood")?;
@@ -96,7 +96,7 @@ pub(crate) fn check_supply(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask deny`: cargo-deny's own checks.
+/// `cargo xtask deny`: runs the checks of cargo-deny.
 pub(crate) fn run_cargo_deny(root: &Path, advisories: bool) -> Result<()> {
     let deny = |arguments: &[&str]| {
         let mut command = crate::cargo_command();
@@ -123,7 +123,7 @@ pub(crate) fn run_cargo_deny(root: &Path, advisories: bool) -> Result<()> {
     Ok(())
 }
 
-/// Every package that is built for one of the targets, ours included.
+/// Every package built for one of the targets, including the packages of this workspace.
 fn list_packages(root: &Path, targets: &[String]) -> Result<BTreeSet<SupplyPackage>> {
     let mut packages = BTreeSet::new();
     for target in targets {
@@ -165,16 +165,15 @@ fn allowed_licences(names: &[String]) -> Result<Vec<spdx::Licensee>> {
     names.iter().map(parse).collect()
 }
 
-/// Whether the licences allowed are enough for the expression.
+/// Whether the allowed licences satisfy a licence expression.
 fn is_allowed(text: &str, allowed: &[spdx::Licensee]) -> Result<bool> {
-    // Old manifests write `MIT/Apache-2.0`, which means `OR`.
+    // The old form `MIT/Apache-2.0` means `OR`.
     let expression = spdx::Expression::parse_mode(text, spdx::ParseMode::LAX)
         .map_err(|error| anyhow::anyhow!("`{text}` is not a licence expression: {error}"))?;
     Ok(expression.evaluate(|wanted| allowed.iter().any(|own| own.satisfies(wanted))))
 }
 
-/// Of every crate one version, apart from those that are listed with a reason; and none listed
-/// that is not there.
+/// Crates with several versions not listed with a reason, and listed versions that are not in use.
 fn find_duplicates(skip: &[SkipRule], packages: &BTreeSet<SupplyPackage>) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {

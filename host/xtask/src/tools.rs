@@ -1,4 +1,4 @@
-//! `cargo xtask rebuild tools`: the stock tool components, built from `tools/<name>`.
+//! `cargo xtask rebuild tools`: builds the components of the stock tools from `tools/<name>`.
 #![allow(clippy::print_stderr, reason = "progress of a developer command")]
 
 mod manifest;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use sources::{GuestCrate, SDK, ToolSources};
 use std::path::{Path, PathBuf};
 
-/// The profile of the root manifest that guests are built with.
+/// The cargo profile of the root manifest for building guests.
 const PROFILE: &str = "guest";
 
 #[derive(Args)]
@@ -48,8 +48,8 @@ pub(crate) fn run(root: &Path, arguments: &ToolsArgs) -> Result<()> {
     if arguments.out.is_none() { write_descriptions(root) } else { Ok(()) }
 }
 
-/// Writes down what the committed components say of their tools: the test that holds the file
-/// against them writes it too.
+/// Writes the descriptions of the committed components to the file that documents them. A test compares that
+/// file with the components and, with `BELLJAR_DESCRIBE` set, writes the file.
 fn write_descriptions(root: &Path) -> Result<()> {
     let status = crate::cargo_command()
         .args(["test", "--quiet", "--test", "tools", "the_descriptions_that_are_kept"])
@@ -63,21 +63,21 @@ fn write_descriptions(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks every committed component against its sources and its manifest.
+/// Checks that every committed component matches its manifest entry and its sources.
 pub(crate) fn check_all(root: &Path) -> Result<()> {
     let all = tool_names(root)?;
     check_tools(root, &all, &all)
 }
 
-/// The packages of all tools but those named.
+/// The cargo packages of all tools in Rust, except the tools in `but`.
 pub(crate) fn list_packages(root: &Path, but: &[&str]) -> Result<Vec<String>> {
     let all = tool_names(root)?;
     let built = all.iter().filter(|name| !python::is_python_tool(root, name));
     Ok(built.filter(|name| !but.contains(&name.as_str())).map(|name| package_name(name)).collect())
 }
 
-/// Builds these components into `out`, away from the committed ones, and copies the others there
-/// as they are committed.
+/// Builds the chosen components into `out` and leaves the committed components alone. Copies the committed
+/// components of the other tools to `out`.
 pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<()> {
     let all = tool_names(root)?;
     build_tools(root, &all, chosen, Some(out))?;
@@ -89,8 +89,8 @@ pub(crate) fn build_into(root: &Path, out: &Path, chosen: &[String]) -> Result<(
     Ok(())
 }
 
-/// The tools whose sources are not those of their committed component. Another compiler than the one
-/// that built it is no change: `test guests --all` is for that.
+/// The tools whose sources changed since their component was committed. A different compiler does not count
+/// as a change; for that, `test guests --all` rebuilds every tool.
 pub(crate) fn changed_tools(root: &Path) -> Result<Vec<String>> {
     let manifest = ComponentManifest::read(&prebuilt_directory(root))?;
     let sources = ToolSources::read_workspace(root)?;
@@ -104,7 +104,7 @@ pub(crate) fn changed_tools(root: &Path) -> Result<Vec<String>> {
     Ok(changed)
 }
 
-/// Those of these tools that build with the Rust toolchain alone; the others are named.
+/// The tools among `names` that build with the Rust toolchain alone. Prints the names of the others.
 pub(crate) fn quick_tools(root: &Path, names: Vec<String>) -> Vec<String> {
     let slow = |name: &String| {
         python::is_python_tool(root, name)
@@ -148,7 +148,8 @@ fn build_tools(root: &Path, all: &[String], chosen: &[String], out: Option<&Path
             .with_context(|| format!("failed to write `{}`", target.display()))?;
         eprintln!("{name}: {} KiB", bytes.len().div_ceil(1024));
         manifest.set_entry(name, entry);
-        // Written after each, so that a failure leaves the ones before it consistent.
+        // Written after each component, so that a failure leaves a manifest that matches the components
+        // before.
         manifest.write(directory)?;
     }
     Ok(())
@@ -218,7 +219,7 @@ fn check_tools(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
     )
 }
 
-/// The tools: each directory under `tools` with a manifest of its own, sorted.
+/// The names of the tools, sorted: each directory under `tools` with a `tool.toml`.
 pub(crate) fn tool_names(root: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(root.join("tools")).context("failed to list `tools`")? {
@@ -244,7 +245,7 @@ fn component_path(root: &Path, directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}{end}"))
 }
 
-/// The component that a file holds.
+/// Reads a component from its file, and decompresses the component of a Python tool.
 fn read_component(root: &Path, name: &str, file: &Path) -> Result<Vec<u8>> {
     let bytes = read_file(file)?;
     if python::is_python_tool(root, name) { python::decompress_bytes(&bytes) } else { Ok(bytes) }

@@ -1,8 +1,8 @@
-//! `cargo xtask rebuild page`: the page, built from `host/server/web` into its `dist`; and the test of it in a
-//! browser.
+//! `cargo xtask rebuild page`: builds the web page from `host/server/web` into `host/server/web/dist`; and
+//! `cargo xtask test page`: tests the page in a browser.
 //!
-//! The built files are committed, so that nobody needs Node to compile belljar. `dist.toml` beside it says
-//! what it was built from, and `cargo xtask check` holds both against each other.
+//! The built files are committed, so compiling belljar does not need Node. `dist.toml` beside `dist` holds a
+//! digest of the sources and of the built files, and `cargo xtask check` compares both with the tree.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,16 +15,16 @@ use walkdir::WalkDir;
 use crate::build_binary;
 use crate::tools::encode_hex;
 
-/// The sources of the page.
+/// The directory of the page's sources.
 const WEB: &str = "host/server/web";
 
 const TESTS: &str = "tests/page";
 
-/// The record of a build, beside `dist`.
+/// The file with the digests of the last build, beside `dist`.
 const RECORD: &str = "dist.toml";
 const HEADER: &str = "# Written by `cargo xtask rebuild page`.\n\n";
 
-/// Everything that shapes the page. What stands in `scripts` only helps its authors.
+/// The files and directories the page is built from. `scripts` only helps the page's authors.
 const SOURCES: &[&str] = &[
     "index.html",
     "openapi.json",
@@ -36,13 +36,13 @@ const SOURCES: &[&str] = &[
     "vite.config.ts",
 ];
 
-/// The page, built once.
+/// The content of `dist.toml`: the digests of the last build.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PageRecord {
-    /// SHA-256 over the sources, in hex.
+    /// SHA-256 of the sources, in hexadecimal.
     sources: String,
-    /// SHA-256 over the files of `dist`, in hex.
+    /// SHA-256 of the files of `dist`, in hexadecimal.
     dist: String,
 }
 
@@ -59,7 +59,8 @@ pub(crate) fn run(root: &Path, arguments: &WebArgs) -> Result<()> {
     }
     let web = root.join(WEB);
     run_npm(&web, &["ci", "--no-audit", "--no-fund"])?;
-    // The types of the API, so that the page does not build where it uses what is not there.
+    // The types of the API are generated first, so that a page that uses a missing part of the API does not
+    // build.
     run_npm(&web, &["run", "schema", "--", "openapi.json"])?;
     run_npm(&web, &["run", "build"])?;
     let text = format!("{HEADER}{}", toml::to_string(&PageRecord::for_tree(root)?)?);
@@ -67,7 +68,7 @@ pub(crate) fn run(root: &Path, arguments: &WebArgs) -> Result<()> {
     std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))
 }
 
-/// Holds the committed page against its sources.
+/// Checks that the committed page matches its sources.
 pub(crate) fn check_page(root: &Path) -> Result<()> {
     let path = root.join(WEB).join(RECORD);
     let text = std::fs::read_to_string(&path)
@@ -87,7 +88,7 @@ pub(crate) fn check_page(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests of the page in a browser, against the belljar of this tree.
+/// Runs the tests of the page in a browser, with the belljar of the tree as the server.
 pub(crate) fn test_page(root: &Path) -> Result<()> {
     let tests = root.join(TESTS);
     let belljar = build_binary(root)?;
@@ -121,8 +122,8 @@ impl PageRecord {
     }
 }
 
-/// SHA-256 over files by name, in hex. Of a text, line endings do not count: a checkout may change
-/// them.
+/// SHA-256 of files and their names, in hexadecimal. In text files, line endings do not count, because a git
+/// checkout may change them.
 fn digest_files(web: &Path, places: &[&str]) -> Result<String> {
     let mut sum = Sha256::new();
     let mut add = |part: &[u8]| {

@@ -1,4 +1,4 @@
-//! The archive formats of a release: tar, gzip, and ar, the format of a Debian package.
+//! Writes the archive formats of a release: tar, gzip, and ar, the outer format of a Debian package.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
 
-/// A file of the release, below a prefix such as `/usr`.
+/// A file of the release. The path is relative to a prefix such as `/usr`.
 #[derive(Debug, Clone)]
 pub(super) struct ReleaseFile {
     pub(super) path: String,
@@ -23,14 +23,14 @@ impl ReleaseFile {
         Self { path: path.to_owned(), mode: 0o755, bytes }
     }
 
-    /// Replaces the directory of zsh's completions by the one that zsh reads on Debian.
+    /// Moves a zsh completion to the directory where zsh on Debian looks for completions.
     pub(super) fn for_debian(mut self) -> Self {
         self.path = self.path.replace("zsh/site-functions", "zsh/vendor-completions");
         self
     }
 }
 
-/// A tar archive of the entries, each below `prefix`, with their directories before them.
+/// A tar archive of the files, each below `prefix`. Directories come before the files in them.
 pub(super) fn tar_archive(prefix: &str, entries: &[&ReleaseFile], date: u64) -> Result<Vec<u8>> {
     let mut tar = tar::Builder::new(Vec::new());
     let mut made = BTreeSet::new();
@@ -67,7 +67,7 @@ fn append_entry(
     tar.append_data(&mut header, path, bytes).with_context(|| format!("failed to pack `{path}`"))
 }
 
-/// The bytes compressed, without name or date. `fast` is for archives that nobody downloads.
+/// The bytes compressed by gzip, without name or date. `fast` is for archives not published.
 pub(super) fn gzip_bytes(bytes: &[u8], fast: bool) -> Result<Vec<u8>> {
     let level = if fast { Compression::fast() } else { Compression::best() };
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), level);
@@ -75,7 +75,7 @@ pub(super) fn gzip_bytes(bytes: &[u8], fast: bool) -> Result<Vec<u8>> {
     gzip.finish().context("failed to compress an archive")
 }
 
-/// An ar archive: a line of text before each member, at even offsets.
+/// An ar archive: each member has a text header and begins at an even offset.
 pub(super) fn ar_archive(members: &[(&str, Vec<u8>)], date: u64) -> Result<Vec<u8>> {
     let mut ar = b"!<arch>\n".to_vec();
     for (name, bytes) in members {

@@ -1,6 +1,6 @@
-//! The crates whose code is in the binary: the normal dependencies of `belljar-cli`, and those of
-//! the stock tools, whose components it carries. What only runs at build time (build scripts,
-//! procedural macros) and what only tests need is not among them.
+//! Lists the crates whose code is in the binary: the normal dependencies of `belljar-cli`, and the normal
+//! dependencies of the stock tools, whose components are embedded in the binary. Crates that only run at
+//! build time (build scripts, procedural macros) or that only tests use are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,23 +11,23 @@ use serde::Deserialize;
 
 use crate::metadata;
 
-/// The crate that is the program.
+/// The crate of the program.
 const PROGRAM: &str = "belljar-cli";
 
-/// The target that the stock tools are compiled for.
+/// The target triple of the stock tools.
 const TOOLS_TARGET: &str = "wasm32-wasip2";
 
-/// The crates with the edges between them.
+/// The crates and the dependencies between them.
 pub(super) struct CrateGraph {
-    /// By id; sorted by name and version first.
+    /// The crates, sorted by name and version.
     packages: Vec<CratePackage>,
-    /// From a crate's id to those that it depends on.
+    /// The ids of a crate's direct dependencies, by the crate's id.
     edges: BTreeMap<String, BTreeSet<String>>,
-    /// From name and version to the digest of what the registry served.
+    /// The SHA-256 of each crate as the registry served it, by name and version.
     checksums: BTreeMap<(String, String), String>,
 }
 
-/// A crate as `cargo metadata` describes it.
+/// A crate, as described by `cargo metadata`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct CratePackage {
     pub(super) id: String,
@@ -99,7 +99,7 @@ impl CratePackage {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }
 
-    /// Its licence as an SPDX expression. Old manifests write `MIT/Apache-2.0`, which means `OR`.
+    /// The crate's licence as an SPDX expression. In old manifests, `MIT/Apache-2.0` means `OR`.
     pub(super) fn licence_expression(&self) -> Result<String> {
         let text = self.license.as_deref();
         let text = text.with_context(|| format!("{} states no licence", self.name))?;
@@ -123,7 +123,7 @@ impl CrateGraph {
         Ok(crates)
     }
 
-    /// Adds what the members that are `wanted` link.
+    /// Adds the crates that the `wanted` workspace members link.
     fn add_linked(&mut self, metadata: &GraphMetadata, wanted: impl Fn(&CratePackage) -> bool) {
         let packages: BTreeMap<&str, &CratePackage> =
             metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
@@ -153,17 +153,17 @@ impl CrateGraph {
         }
     }
 
-    /// All of them, ours included, sorted by name and version.
+    /// All crates, including the crates of this repository, sorted by name and version.
     pub(super) fn all_packages(&self) -> &[CratePackage] {
         &self.packages
     }
 
-    /// Those that somebody else wrote.
+    /// The crates that come from a registry.
     pub(super) fn foreign_packages(&self) -> impl Iterator<Item = &CratePackage> {
         self.packages.iter().filter(|package| package.source.is_some())
     }
 
-    /// The packages that a crate links directly.
+    /// The crates that a crate links directly.
     pub(super) fn linked_packages(&self, package: &CratePackage) -> Vec<&CratePackage> {
         let ids = self.edges.get(&package.id);
         let is_below = |other: &&CratePackage| ids.is_some_and(|ids| ids.contains(&other.id));

@@ -1,4 +1,4 @@
-//! The demands of the binary on the machine that it runs on.
+//! Reads which shared libraries the binary needs.
 
 use std::fmt;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The shared libraries that the binary links to, and the oldest glibc that has what it uses.
+/// The shared libraries that the binary links to, and the oldest glibc version that has all functions the
+/// binary uses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LinkedLibraries {
     libraries: Vec<String>,
@@ -35,7 +36,7 @@ impl LinkedLibraries {
         Self { libraries, glibc }
     }
 
-    /// The packages of Debian that it depends on.
+    /// The Debian packages that contain the libraries.
     pub(super) fn debian_packages(&self) -> Result<String> {
         let mut packages = Vec::new();
         if let Some((major, minor)) = self.glibc {
@@ -71,7 +72,7 @@ impl fmt::Display for LinkedLibraries {
     }
 }
 
-/// `2.34`, `2.2.5`: the first two numbers.
+/// The first two numbers of a version such as `2.34` or `2.2.5`.
 fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split('.').map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))

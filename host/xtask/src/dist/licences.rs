@@ -1,4 +1,4 @@
-//! THIRD-PARTY.txt: the notices that the licences of what is in the binary ask for.
+//! Writes THIRD-PARTY.txt: the notices that the licences of the code in the binary require.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,16 +9,17 @@ use anyhow::{Context, Result, bail};
 
 use super::crates::{CrateGraph, CratePackage};
 
-/// How the files of licences and notices begin, in any case.
+/// How the names of files with licences and notices begin, in lower case.
 const NAMES: &[&str] = &["license", "licence", "copying", "copyright", "notice", "unlicense"];
 
-/// The licence of crates that name it and bring no file, before which their authors are named.
+/// The MIT licence text, for crates that name the licence but contain no licence file. The names of the
+/// authors are added before the text.
 const MIT: &str = include_str!("mit.txt");
 
-/// Which of the numbered texts belong to a crate.
+/// The numbers of the texts of a crate.
 type Numbers = Vec<usize>;
 
-/// Every crate with its licence, then every text once.
+/// The content of THIRD-PARTY.txt: a list of the crates with their licences, then each distinct text once.
 pub(super) fn licence_text(crates: &CrateGraph, root: &Path) -> Result<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -26,7 +27,7 @@ pub(super) fn licence_text(crates: &CrateGraph, root: &Path) -> Result<String> {
     for package in crates.foreign_packages() {
         let mut numbers = Numbers::new();
         for text in texts_of(package, root)? {
-            // The same words, however they are wrapped, are the same text.
+            // Texts that differ only in line breaks are the same text.
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let next = texts.len() + 1;
             let number = *known.entry(words).or_insert(next);
@@ -58,7 +59,7 @@ pub(super) fn licence_text(crates: &CrateGraph, root: &Path) -> Result<String> {
     Ok(page)
 }
 
-/// The texts that a crate brings, or, of one that brings none, those of the licence that it names.
+/// The licence texts in a crate; for a crate without any, the text of the licence that the crate names.
 fn texts_of(package: &CratePackage, root: &Path) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for file in licence_files(package)? {

@@ -1,10 +1,9 @@
 //! `cargo xtask pack release`: a release for people without a Rust toolchain.
 //!
-//! One archive and one Debian package with the same files: the stripped binary, the manual,
-//! completions, the licences of everything in the binary, and an SBOM. Both have the layout of a
-//! prefix (`bin`, `share`), so that unpacking the archive into `/usr/local` installs it. Two runs
-//! over the same commit give the same bytes: entries are sorted, owned by root, and dated by
-//! `SOURCE_DATE_EPOCH` or the commit.
+//! A release is an archive and a Debian package with the same files: the stripped binary, the manual,
+//! completions, the licences of all code in the binary, and an SBOM. The paths begin with `bin` or `share`,
+//! so unpacking the archive into `/usr/local` installs the release. Two runs for the same commit make the
+//! same bytes: entries are sorted, owned by root, and dated by `SOURCE_DATE_EPOCH` or the commit.
 
 mod archive;
 mod crates;
@@ -26,8 +25,8 @@ use self::crates::CrateGraph;
 use self::elf::LinkedLibraries;
 pub(crate) use self::test::run as test;
 
-/// Most bytes of the stripped binary of a release. What grows past it (a second TLS stack, a
-/// telemetry suite) should be somebody's decision.
+/// The most bytes of the stripped binary of a release. A larger binary (a second TLS library, for example)
+/// has to be somebody's decision.
 const MAX_BINARY: usize = 60 << 20;
 
 /// Options of `pack release` and `test release`.
@@ -38,12 +37,12 @@ pub(crate) struct DistArgs {
     debug: bool,
 }
 
-/// A release in the making.
+/// The files of a release, before they are packed.
 pub(super) struct ReleaseParts {
     version: String,
-    /// Seconds since 1970 that every entry is dated with.
+    /// The date of every entry, in seconds since 1970.
     date: u64,
-    /// Below a prefix, sorted by path.
+    /// The files, with paths below a prefix, sorted by path.
     entries: Vec<ReleaseFile>,
     linked: LinkedLibraries,
     debug: bool,
@@ -61,7 +60,7 @@ pub(crate) fn run(root: &Path, arguments: &DistArgs) -> Result<()> {
 }
 
 impl ReleaseParts {
-    /// Builds the binary and collects everything that goes with it.
+    /// Builds the binary, and collects the other files of the release.
     fn gather_files(root: &Path, debug: bool) -> Result<Self> {
         ensure!(cfg!(target_os = "linux"), "releases are packed on Linux only");
         let BuiltBinary { binary: built, beside } = build_binary(root, debug)?;
@@ -102,7 +101,7 @@ impl ReleaseParts {
         Ok(Self { version: crates.program_version().to_owned(), date, entries, linked, debug })
     }
 
-    /// Writes archive, package and their sums; gives the files.
+    /// Writes the archive, the package and their checksums. Returns the paths of the files.
     fn write_files(&self, to: &Path) -> Result<Vec<PathBuf>> {
         fs::create_dir_all(to).with_context(|| format!("failed to make `{}`", to.display()))?;
         let name = self.archive_name();
@@ -124,7 +123,7 @@ impl ReleaseParts {
         files.into_iter().map(write).collect()
     }
 
-    /// The archive's name without its ending.
+    /// The file name of the archive without the ending.
     fn archive_name(&self) -> String {
         format!("belljar-{}-{}-linux", self.version, std::env::consts::ARCH)
     }
@@ -138,8 +137,8 @@ impl ReleaseParts {
         gzip_bytes(&tar, self.debug)
     }
 
-    /// The Debian package. Its few hundred bytes around two archives are written here: dpkg-deb
-    /// would be one more program to have, and dates members by the clock of its own.
+    /// The Debian package. Around two archives, the format needs only a few hundred bytes, which are written
+    /// here: `dpkg-deb` would be another required program, and would date members by the clock.
     fn make_debian_package(&self) -> Result<Vec<u8>> {
         let installed: u64 = self.entries.iter().map(|entry| entry.bytes.len() as u64).sum();
         let control = format!(
@@ -157,7 +156,7 @@ impl ReleaseParts {
         let control = ReleaseFile::data_file("control", control);
         let copyright =
             ReleaseFile::data_file("share/doc/belljar/copyright", self.copyright_text());
-        // There the licences are the file `copyright`, and LICENSE would be a second copy.
+        // In a Debian package, the file `copyright` holds the licences; LICENSE would be a second copy.
         let own = self.entries.iter().filter(|entry| !entry.path.ends_with("/LICENSE"));
         let own = own.cloned().chain([copyright]).map(ReleaseFile::for_debian);
         let mut entries = own.collect::<Vec<_>>();
@@ -184,14 +183,14 @@ impl ReleaseParts {
     }
 }
 
-/// The files that were built.
+/// The results of the build.
 struct BuiltBinary {
     binary: PathBuf,
-    /// Where the build script of the binary has left machine code that is installed beside it.
+    /// The directory where the build script of the binary has left machine code installed beside the binary.
     beside: Option<PathBuf>,
 }
 
-/// Builds the binary. A release names no directory of the machine that built it.
+/// Builds the binary. The binary of a release contains no directory names of the build machine.
 fn build_binary(root: &Path, debug: bool) -> Result<BuiltBinary> {
     if debug {
         return Ok(BuiltBinary { binary: crate::build_binary(root)?, beside: None });
@@ -208,7 +207,8 @@ fn build_binary(root: &Path, debug: bool) -> Result<BuiltBinary> {
         .args(["build", "--profile", "shipped", "--locked", "--bin", "belljar"])
         .args(["--message-format", "json-render-diagnostics"])
         .env("RUSTFLAGS", flags)
-        // The stock tools' machine code, too: it has to run on every machine, not on this one.
+        // The machine code of the stock tools has to run on every processor too, not only on the local
+        // machine's.
         .env("BELLJAR_ANY_PROCESSOR", "1")
         .env("BELLJAR_CODE_BESIDE", "1")
         .env("CARGO_TARGET_DIR", root.join("target"))
@@ -222,7 +222,7 @@ fn build_binary(root: &Path, debug: bool) -> Result<BuiltBinary> {
     Ok(BuiltBinary { binary: root.join("target/shipped/belljar"), beside: Some(beside) })
 }
 
-/// The directory of a package's build script, by cargo's messages.
+/// The output directory of a package's build script, read from cargo's messages.
 fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
     let of = |message: Value| {
         let id = message["package_id"].as_str()?;
@@ -233,8 +233,8 @@ fn left_by(package: &str, messages: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str(line).ok()).find_map(of)
 }
 
-/// The files that are installed beside the binary, which names them: machine code, and a component that is
-/// compiled at its first use.
+/// The files that the binary refers to, which are installed beside the binary: machine code, and a component
+/// that is compiled at the first use.
 fn code_files(directory: &Path, binary: &Path) -> Result<Vec<ReleaseFile>> {
     let binary = fs::read(binary)?;
     let mut entries = Vec::new();
@@ -254,7 +254,7 @@ fn code_files(directory: &Path, binary: &Path) -> Result<Vec<ReleaseFile>> {
     Ok(entries)
 }
 
-/// The binary without symbols. `strip` comes with the C compiler that building took.
+/// The binary without symbols. The program `strip` is installed together with the C compiler.
 fn strip_binary(binary: &Path, to: &Path) -> Result<Vec<u8>> {
     let strip = Command::new("strip").args(["--strip-all", "-o"]).arg(to).arg(binary).output();
     let strip = strip.context("failed to start `strip`, which is in the package binutils")?;
@@ -262,7 +262,7 @@ fn strip_binary(binary: &Path, to: &Path) -> Result<Vec<u8>> {
     fs::read(to).context("failed to read the stripped binary")
 }
 
-/// When the release was made, as far as it says: `SOURCE_DATE_EPOCH`, or the time of the commit.
+/// The date of the release, in seconds since 1970: `SOURCE_DATE_EPOCH`, or the time of the commit.
 fn release_date(root: &Path) -> Result<u64> {
     let text = match std::env::var("SOURCE_DATE_EPOCH") {
         Ok(text) => text,
@@ -290,7 +290,7 @@ fn completion_files(binary: &Path) -> Result<Vec<ReleaseFile>> {
     SHELLS.into_iter().map(of).collect()
 }
 
-/// The pages of the manual, compressed as `man` finds them everywhere.
+/// The pages of the manual, compressed as `man` expects on every system.
 fn manual_pages(binary: &Path, scratch: &Path) -> Result<Vec<ReleaseFile>> {
     let done = Command::new(binary).arg("man").arg(scratch).output()?;
     ensure!(done.status.success(), "belljar man: {}", String::from_utf8_lossy(&done.stderr));
@@ -312,7 +312,7 @@ fn debian_arch() -> Result<&'static str> {
     }
 }
 
-/// A line of SHA256SUMS, as `sha256sum --check` reads it.
+/// A line of SHA256SUMS, in the format of `sha256sum --check`.
 fn checksum_line(name: &str, bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! The software bill of materials: CycloneDX 1.5, as JSON.
+//! Writes the software bill of materials: CycloneDX 1.5, as JSON.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::crates::{CrateGraph, CratePackage};
 
-/// The document. Its components are the crates whose code is in the binary (see [`CrateGraph`]).
+/// The bill of materials. Its components are the crates whose code is in the binary: see [`CrateGraph`].
 pub(super) fn sbom_json(crates: &CrateGraph, date: u64) -> Result<String> {
     let program = crates.program_package().context("the program is not in the workspace")?;
     let components = crates.all_packages().iter().filter(|package| package.id != program.id);
@@ -19,7 +19,7 @@ pub(super) fn sbom_json(crates: &CrateGraph, date: u64) -> Result<String> {
             let mut below: Vec<String> =
                 crates.linked_packages(package).into_iter().map(package_reference).collect();
             if package.id == program.id {
-                // The program carries the components of the stock tools.
+                // The components of the stock tools are embedded in the program.
                 below.extend(tool_packages(crates).map(package_reference));
             }
             json!({ "ref": package_reference(package), "dependsOn": below })
@@ -43,7 +43,7 @@ pub(super) fn sbom_json(crates: &CrateGraph, date: u64) -> Result<String> {
         "components": components,
         "dependencies": dependencies,
     });
-    // The same content has the same number.
+    // The serial number is computed from the content, so the same content has the same number.
     let number = digest_uuid(document.to_string().as_bytes());
     if let Some(object) = document.as_object_mut() {
         object.insert("serialNumber".to_owned(), json!(format!("urn:uuid:{number}")));
@@ -68,7 +68,8 @@ fn component_json(package: &CratePackage, crates: &CrateGraph, kind: &str) -> Re
         "licenses": [{ "expression": package.licence_expression()? }],
     });
     let Some(object) = component.as_object_mut() else { return Ok(component) };
-    // Our own crates are in no registry: a purl would name somebody else's.
+    // The crates of this repository are in no registry: a purl would refer to a crate of the same name by
+    // somebody else.
     if package.source.is_some() {
         let checksum = crates.registry_checksum(package);
         let checksum = checksum.with_context(|| format!("{} has no checksum", package.name))?;
@@ -83,7 +84,7 @@ fn component_json(package: &CratePackage, crates: &CrateGraph, kind: &str) -> Re
 }
 
 fn package_reference(package: &CratePackage) -> String {
-    // `+` is no character of a purl's version.
+    // A purl's version cannot contain `+`.
     let version = package.version.replace('+', "%2B");
     match package.source {
         Some(_) => format!("pkg:cargo/{}@{version}", package.name),
@@ -91,7 +92,7 @@ fn package_reference(package: &CratePackage) -> String {
     }
 }
 
-/// A UUID of version 8, whose bits are of the writer's choosing, made of a digest.
+/// A UUID of version 8, whose bits an application may choose, made from a digest.
 fn digest_uuid(bytes: &[u8]) -> String {
     let mut bits = Sha256::digest(bytes)
         .iter()
@@ -104,10 +105,10 @@ fn digest_uuid(bytes: &[u8]) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Seconds since 1970 as RFC 3339.
+/// A time in seconds since 1970, as RFC 3339 text.
 fn format_timestamp(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the day that leap years add is their last.
+    // The computation uses years that begin in March, so that a leap day is the last day of its year.
     let day = days + 719_468;
     let (era, day) = (day / 146_097, day % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -134,7 +135,7 @@ mod tests {
         for name in ["wasmtime", "libsqlite3-sys", "belljar-policy", "belljar-tool-shell"] {
             assert!(named(name).is_some(), "{name} is missing");
         }
-        // Macros, build scripts, tests.
+        // Procedural macros, build scripts and crates for tests are not listed.
         for name in ["serde_derive", "cc", "insta"] {
             assert!(named(name).is_none(), "{name} is not in the binary");
         }

@@ -1,5 +1,5 @@
-//! `cargo xtask test release`: installs the release as a person without Rust would, in a root
-//! directory that holds nothing but the libraries that the binary links to, and uses it there.
+//! `cargo xtask test release`: installs the release in a root directory that contains only the libraries
+//! that the binary links to, and runs the installed program there, like on a machine without Rust.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::{DistArgs, ReleaseParts, checksum_line};
 
-/// Puts a new process into a root directory of its own. `$0` is that directory. The process sees
-/// itself in `/proc`, and of the devices those that every program expects.
+/// A shell script that moves a new process to the root directory `$0`. The process sees its own `/proc`, and
+/// only the devices that every program expects.
 const ENTER: &str = r#"
 set -e
 mount -t proc proc "$0/proc"
@@ -24,7 +24,7 @@ chroot=$(PATH="$PATH:/usr/sbin:/sbin" command -v chroot)
 exec env -i HOME=/root PATH=/usr/local/bin:/usr/bin "$chroot" "$0" "$@"
 "#;
 
-/// Where each file of the release is to be found once it is installed.
+/// Files of the installed release that must exist, relative to the prefix.
 const INSTALLED: &[&str] = &[
     "bin/belljar",
     "share/man/man1/belljar.1.gz",
@@ -40,7 +40,7 @@ pub(crate) fn run(root: &Path, arguments: &DistArgs) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let (first, second) = (scratch.path().join("first"), scratch.path().join("second"));
     let files = release.write_files(&first)?;
-    // Gathered anew: all that is made of the binary and of the sources is made twice.
+    // The files are made a second time from the same binary and sources, and have to be the same bytes.
     ReleaseParts::gather_files(root, arguments.debug)?.write_files(&second)?;
     check_same_files(&files, &second)?;
     let [archive, package, sums] = files.as_slice() else { bail!("a release has three files") };
@@ -78,11 +78,11 @@ fn check_sum(line: &str, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A root directory with nothing in it but a C library.
+/// A root directory that contains only a C library, and the release once installed.
 struct TestMachine {
     root: TempDir,
     version: String,
-    /// Where the release is installed.
+    /// The directory where the release is installed.
     prefix: &'static str,
 }
 
@@ -105,7 +105,7 @@ impl TestMachine {
         self.root.path().join(below)
     }
 
-    /// Copies the shared libraries and their loader to where they are on this machine.
+    /// Copies the shared libraries and their loader from the local machine, to the same paths.
     fn copy_libraries(&self, binary: &[u8]) -> Result<()> {
         let program = tempfile::NamedTempFile::new()?;
         fs::write(program.path(), binary)?;
@@ -135,13 +135,15 @@ impl TestMachine {
         Ok(())
     }
 
-    /// Installs the package with dpkg where it may; else its files are taken out of it.
+    /// Installs the package with dpkg, if the current process is root; else unpacks the files of the
+    /// package.
     fn install_package(&self, package: &Path) -> Result<()> {
         if !is_root() {
             return self.run_into("dpkg-deb", &["-x"], package, &[], "");
         }
         let root = format!("--root={}", self.root.path().display());
-        // The C library was not installed as a package there.
+        // In this root directory, the C library is not installed as a package, so dependencies are not
+        // checked.
         let before = [&root, "--force-depends", "--install"];
         let dpkg = Command::new("dpkg").args(before).arg(package).output();
         let dpkg = dpkg.context("failed to start dpkg")?;
@@ -156,7 +158,7 @@ impl TestMachine {
         Ok(())
     }
 
-    /// Uses what was installed.
+    /// Runs the installed program.
     fn check_works(&self, what: &str) -> Result<()> {
         for path in INSTALLED {
             self.check_exists(&format!("{}/{path}", self.prefix))?;
@@ -188,7 +190,7 @@ impl TestMachine {
     }
 }
 
-/// Whether this process may mount and change its root without a user namespace.
+/// Whether the current process is root, which may mount and change its root without a user namespace.
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")

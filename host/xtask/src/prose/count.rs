@@ -1,21 +1,21 @@
-//! Counts the words of one source file.
+//! Counts names, pronouns and vague clauses in one source file.
 
 use std::collections::BTreeMap;
 
-/// Words that stand for a noun. A reader has to find the noun.
+/// Words used in place of a noun, so that a reader has to find the noun.
 const PRONOUNS: &[&str] = &[
     "it", "its", "they", "them", "their", "this", "that", "these", "those", "which", "what", "one",
     "who", "whose", "nobody", "somebody",
 ];
 
-/// Clauses that name no noun, or deny one.
+/// Clauses without a noun, or with a denied noun.
 const CLAUSES: &[&str] =
     &["what it", "that which", "those that", "is none", "of which", "nobody that", "should it"];
 
-/// Counts over files.
+/// The counts over all files.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct WordCounts {
-    /// How often a type of each name is defined.
+    /// How many types have each name.
     pub(super) types: BTreeMap<String, usize>,
     pub(super) functions: usize,
     pub(super) functions_of_one_word: usize,
@@ -24,17 +24,17 @@ pub(super) struct WordCounts {
     pub(super) comment_words: usize,
     pub(super) pronouns: usize,
     pub(super) clauses: usize,
-    /// `for example`.
+    /// How often the words `for example` occur.
     pub(super) examples: usize,
 }
 
-/// Adds the words of a file's text, up to its module of tests.
+/// Adds the counts of a file. The file's inline test module is left out.
 pub(super) fn count_words(text: &str, words: &mut WordCounts) {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut comment = String::new();
     for line in code.lines().map(str::trim_start) {
         match line.strip_prefix("//") {
-            // The marks of documentation are no words; a line of code in an example has few.
+            // The marks `///` and `//!` are no words. Lines of code in an example count as comment text.
             Some(said) => {
                 comment.push_str(said.trim_start_matches(['/', '!']));
                 comment.push(' ');
@@ -45,7 +45,7 @@ pub(super) fn count_words(text: &str, words: &mut WordCounts) {
     count_comment(&comment.to_lowercase(), words);
 }
 
-/// Counts the type or function that a line of code defines.
+/// Counts the type or function a line of code defines, if any.
 fn count_definition(line: &str, words: &mut WordCounts) {
     let mut tokens = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     while let Some(token) = tokens.next() {
@@ -66,7 +66,7 @@ fn count_definition(line: &str, words: &mut WordCounts) {
                 }
                 return;
             }
-            // Words that may stand in front of a definition, and the place in `pub(in crate::a)`.
+            // These words may come before a definition; the last ones are from `pub(in crate::a)`.
             "" | "pub" | "crate" | "super" | "in" | "async" | "const" | "unsafe" | "extern" => {}
             _ => return,
         }

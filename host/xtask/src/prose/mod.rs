@@ -1,10 +1,11 @@
-//! `cargo xtask prose`: measures how the code of `host/` names things and how its comments refer to them.
+//! `cargo xtask prose`: measures the names and the comments of the code in `host/`.
 //!
-//! A name of one word and a pronoun both send a reader to another place to find the noun. The measures are
-//! rates, so that they compare with other projects. Each has a ceiling that `cargo xtask tidy` holds: a change
-//! may lower a rate, and lowers the ceiling with it; it may not raise one.
+//! At a name of one word or a pronoun, a reader has to look elsewhere for the noun. The measures are rates,
+//! for example pronouns in 1,000 words, so they can be compared with other projects. `cargo xtask tidy`
+//! refuses a rate above its ceiling. A change that lowers a rate also lowers the ceiling; no change raises a
+//! ceiling.
 //!
-//! For example, `struct State` counts among the types of one word, `struct LoginState` does not.
+//! For example, `struct State` counts as a type name of one word; `struct LoginState` does not.
 
 mod count;
 
@@ -13,18 +14,18 @@ use std::collections::BTreeMap;
 use crate::tidy::TreeFile;
 use count::{WordCounts, count_words};
 
-/// One measure of the table.
+/// One row of the printed table.
 struct ProseMeasure {
     name: &'static str,
-    /// The measure of this code.
+    /// The present rate in this repository.
     now: f64,
-    /// The most that `cargo xtask tidy` accepts.
+    /// The highest rate that `cargo xtask tidy` accepts.
     ceiling: f64,
-    /// The value that we want to reach, from seven other projects that were measured alike.
+    /// The rate to reach: chosen from the rates of seven other projects.
     goal: f64,
 }
 
-/// Prints the table.
+/// Prints the table of measures.
 pub(crate) fn print_table(files: &[TreeFile]) {
     let words = count_all(files);
     crate::print_line(&format!("{:<44} {:>7} {:>8} {:>6}", "measure", "now", "ceiling", "goal"));
@@ -38,7 +39,7 @@ pub(crate) fn print_table(files: &[TreeFile]) {
     }
 }
 
-/// A breach for every measure above its ceiling.
+/// A message for each measure above its ceiling.
 pub(crate) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let words = count_all(files);
     let above = take_measures(&words).into_iter().filter(|measure| measure.now > measure.ceiling);
@@ -57,7 +58,7 @@ fn count_all(files: &[TreeFile]) -> WordCounts {
     words
 }
 
-/// Code of the host without its tests, whose names are sentences.
+/// Whether a file is measured: code of the host, without tests, because the names of tests are sentences.
 fn is_measured(path: &str) -> bool {
     path.starts_with("host/")
         && path.ends_with(".rs")
@@ -83,24 +84,24 @@ fn take_measures(words: &WordCounts) -> [ProseMeasure; 6] {
         measure("functions `of` and `of_...`", words.functions_of as f64, CEILINGS[2], 20.0),
         measure("pronouns in 1,000 words of comments", rate(words.pronouns), CEILINGS[3], 80.0),
         measure("clauses without a noun in 1,000 words", rate(words.clauses), CEILINGS[4], 1.0),
-        // The goal here is a floor: the ceiling holds nothing.
+        // Here a higher rate is better, so there is no ceiling.
         measure("`for example` in 1,000 words", rate(words.examples), f64::INFINITY, 1.5),
     ]
 }
 
-/// A capital letter at the beginning and nowhere else.
+/// Whether a type name is one word: the only capital letter is the first.
 fn is_one_word(name: &str) -> bool {
     name.chars().skip(1).all(|letter| !letter.is_uppercase())
 }
 
-/// The ten names of types that stand in most modules, from three on.
+/// The names that most types share, up to ten, each with its number of types, from three types on.
 fn frequent_types(words: &WordCounts) -> Vec<(&str, usize)> {
     let by_count: BTreeMap<_, _> = words.types.iter().map(|(name, n)| ((*n, name), ())).collect();
     let often = by_count.into_keys().rev().filter(|(n, _)| *n > 2).take(10);
     often.map(|(n, name)| (name.as_str(), n)).collect()
 }
 
-/// The ceilings of the first five measures. Lower them with the rates; never raise one.
+/// The ceilings of the first five measures. A change may lower a ceiling, and never raises one.
 const CEILINGS: [f64; 5] = [10.0, 15.0, 2.0, 66.0, 0.6];
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! Each crate of the host refuses blocking work without a bound and an end, by a list of clippy's.
+//! Rule: clippy's settings of each crate of the host forbid the functions that start blocking work without a
+//! bound and an end.
 
 use std::fs;
 use std::path::Path;
 
 use super::TreeFile;
 
-/// The methods that start such work, or stop an async worker for it, as they stand in `disallowed-methods`.
+/// The forbidden functions: they start such work, or block an async worker until the work is done. Each is
+/// listed in `disallowed-methods`.
 const METHODS: [&str; 8] = [
     "tokio::task::spawn_blocking",
     "tokio::runtime::Handle::spawn_blocking",
@@ -17,7 +19,7 @@ const METHODS: [&str; 8] = [
     "std::thread::Builder::spawn",
 ];
 
-/// The file of clippy's settings. A crate's own replaces the one of the root.
+/// The name of clippy's settings file. A crate's own file replaces the file of the root.
 const SETTINGS: &str = ".clippy.toml";
 
 pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
@@ -26,7 +28,7 @@ pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
     let own = crates.map(|folder| format!("{folder}/{SETTINGS}"));
     let mut breaches = Vec::new();
     for path in std::iter::once(SETTINGS.to_owned()).chain(own) {
-        // One without a file of its own has the root's.
+        // A crate without a settings file uses the file of the root.
         if let Ok(text) = fs::read_to_string(root.join(&path)) {
             breaches.extend(
                 missing_methods(&text)
@@ -60,7 +62,7 @@ mod tests {
         fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
         let told = find_breaches(root.path(), &files);
         assert_eq!(told, [format!("host/one/.clippy.toml: does not disallow `{}`", METHODS[1])]);
-        // Threads and a worker that waits would do the same work around it.
+        // Threads, or a blocked async worker, would do the same work in another way.
         let some = all.replace("std::thread", "std::other").replace("block_in_place", "other");
         fs::write(root.path().join("host/one").join(SETTINGS), some).unwrap();
         assert_eq!(find_breaches(root.path(), &files).len(), 3);

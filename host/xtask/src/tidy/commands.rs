@@ -1,10 +1,10 @@
-//! Refuses a message in which a command has no backticks: a reader could not see the command's end. A text
-//! that begins with a command is the command alone; the printing code adds the backticks, which
-//! `tests/e2e/commands.rs` checks.
+//! Rule: a command in a message has backticks, so that a reader sees where the command ends. A text that
+//! begins with a command contains only the command; the code that prints such a text adds the backticks,
+//! which `tests/e2e/commands.rs` checks.
 
 use super::TreeFile;
 
-/// The words after `belljar` in a message that mark a command, for example `belljar run`.
+/// Words that, after `belljar` in a message, show that a command is meant, for example `belljar run`.
 const SUBCOMMANDS: &[&str] = &[
     "agents", "backup", "chat", "demo", "doctor", "drafts", "explain", "grant", "init", "keys",
     "limits", "prove", "receipts", "restore", "revoke", "run", "serve", "sessions", "skills",

@@ -1,8 +1,8 @@
-//! Imports run one way: which crate of the workspace may name which.
+//! Rule: between crates, imports run one way. A table lists which workspace crates each crate may depend on.
 
 use super::TreeFile;
 
-/// A crate's manifest and the workspace crates that it may depend on, outside of tests.
+/// The allowed dependencies of each crate on other workspace crates, outside of tests.
 const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
     ("host/work", &[]),
@@ -123,7 +123,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "belljar-prove",
             "belljar-os-sandbox",
             "belljar-guest-build",
-            // Its build script alone, which compiles the stock tools.
+            // Only for the build script, which compiles the stock tools.
             "belljar-engine",
             "belljar-overlay",
         ],

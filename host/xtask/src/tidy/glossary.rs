@@ -1,8 +1,9 @@
-//! One word for one thing: the glossary of `host/docs/contributing/words.md`, and names of types that break it.
+//! Rule: one word for one thing. Type names of the host do not use the second names the glossary in
+//! `host/docs/contributing/words.md` rules out.
 //!
-//! A row is `| word | meaning | second names |`. For example, the row of `jar` lists `container`, so a type
-//! `ContainerState` of the host is a breach. A name that another project owns, such as `OciContainer`, stands in a
-//! comment or in its own format, not in a type of the host.
+//! A row of the glossary is `| word | meaning | second names |`. For example, the row of `jar` lists
+//! `container`, so a type `ContainerState` of the host is a breach. A name of another project, such as
+//! `OciContainer`, belongs in a comment or in that project's format, not in a type of the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,8 @@ const PAGE: &str = "host/docs/contributing/words.md";
 /// The heading above the table.
 const HEADING: &str = "## Glossary";
 
-/// The fewest words of the table: a page whose table is not found breaks no name.
+/// The fewest words of the glossary. With fewer, the table was probably not found, and no name would be
+/// checked.
 const MIN_WORDS: usize = 30;
 
 pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
@@ -38,7 +40,7 @@ pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// Words by their second names, and the faults of the table itself.
+/// Reads the glossary. Returns the word of each second name, and faults of the table itself.
 fn read_glossary(page: &str) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut words, mut second_names, mut breaches) =
         (BTreeSet::new(), BTreeMap::new(), Vec::new());
@@ -64,7 +66,7 @@ fn read_glossary(page: &str) -> (BTreeMap<String, String>, Vec<String>) {
     (second_names, breaches)
 }
 
-/// The name of the type that a line defines.
+/// The name of the type that a line defines, if any.
 fn defined_type(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = match line.strip_prefix("pub(") {
@@ -76,7 +78,8 @@ fn defined_type(line: &str) -> Option<&str> {
     rest.split(|letter: char| !letter.is_alphanumeric()).next()
 }
 
-/// Whether a name in capitals, such as `TenantQuota`, holds a word of small letters and blanks.
+/// Whether a type name such as `TenantQuota` contains a glossary word, for example `quota` or `working
+/// copy`.
 fn has_word(name: &str, word: &str) -> bool {
     let capital = |part: &str| part[..1].to_uppercase() + &part[1..];
     let wanted: String =
@@ -89,7 +92,7 @@ fn has_word(name: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A glossary of `MIN_WORDS` words and these rows.
+    /// The breaches of some code by a glossary with these rows and [`MIN_WORDS`] filler words.
     fn found(rows: &str, code: &str) -> Vec<String> {
         let filler: String = (1..=MIN_WORDS).map(|n| format!("| w{n} | a meaning | |\n")).collect();
         let page =

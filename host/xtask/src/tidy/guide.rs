@@ -1,4 +1,5 @@
-//! The README, the guide and the pages in `host/`: links lead to files that exist, and the README stays short.
+//! Rule: links of the README, of the guide and of the pages in `host/` lead to files that exist, and the
+//! README stays short.
 //!
 //! Commands that the pages show are run by `tests/e2e/guide`.
 
@@ -9,8 +10,8 @@ use super::TreeFile;
 const README: &str = "README.md";
 const GUIDE: &str = "host/docs/";
 
-/// The most lines of the README: what a reader takes in before the first try. More belongs in
-/// the guide.
+/// The most lines of the README: as much as a reader takes in before the first try. More text belongs in the
+/// guide.
 const MAX_README_LINES: usize = 130;
 
 pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
@@ -41,7 +42,7 @@ fn is_page(path: &str) -> bool {
     path == README || ((path.starts_with(GUIDE) || stands_in_host) && path.ends_with(".md"))
 }
 
-/// The files that a line links to, without the part of a page; other sites are nobody's files.
+/// The files a line links to, without the part after `#`. Links to other sites are left out.
 fn linked_files(line: &str) -> impl Iterator<Item = &str> {
     line.split("](")
         .skip(1)

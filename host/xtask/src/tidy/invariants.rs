@@ -1,9 +1,9 @@
-//! Each invariant of the pages in `host/docs/security/` names code and tests that exist.
+//! Rule: each invariant of the pages in `host/docs/security/` names code and tests that exist.
 //!
-//! A row of their tables is `| INV-n | claim | code | test |`; the last two hold names in
-//! backticks: files of the tree for the code, test functions for the tests. A claim is short, and its details are
-//! a paragraph `**INV-n.** ...` below the table. A row of the table of host work ends with names of tests, of
-//! attacks or of files of tests. `host/SECURITY.md` is the front page, which lists all of them.
+//! A table row of these pages is `| INV-n | claim | code | test |`. The code cell names files, and the test
+//! cell names test functions, both in backticks. The claim is short; details are a paragraph `**INV-n.**
+//! ...` below the table. A row of the table of host work ends with names of tests, attacks or test files.
+//! The front page `host/SECURITY.md` lists all pages.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ const FRONT: &str = "host/SECURITY.md";
 /// The folder of the pages.
 const PAGES: &str = "host/docs/security/";
 
-/// The page with the table of host work, and the heading of the table.
+/// The page with the table of host work, and the heading of that table.
 const HOST_WORK_PAGE: &str = "host/docs/security/host-work.md";
 const HOST_WORK: &str = "## Host work on a stranger's data";
 
-/// The most characters of a claim, because a reader takes in two or three sentences at a time.
+/// The most characters of a claim: two or three sentences, as many as a reader takes in at once.
 const MAX_CLAIM: usize = 300;
 
-/// A row of a page.
+/// A table row of a page.
 struct InvariantRow<'a> {
     page: &'a str,
     line: &'a str,
 }
 
 impl InvariantRow<'_> {
-    /// The id, for example `INV-1`.
+    /// The id of the invariant, for example `INV-1`.
     fn id(&self) -> &str {
         self.line.trim_matches('|').split('|').next().unwrap_or_default().trim()
     }
@@ -61,7 +61,7 @@ fn find_rows(page: &TreeFile) -> impl Iterator<Item = InvariantRow<'_>> {
     lines.map(|line| InvariantRow { page: &page.path, line })
 }
 
-/// Pages that the front page does not list, and rows that stand on the front page itself.
+/// Faults of the front page: a page that the front page does not list, or a row on the front page itself.
 fn front_page_breaches(front: &TreeFile, pages: &[&TreeFile]) -> Vec<String> {
     let is_listed = |page: &TreeFile| {
         let link = page.path.strip_prefix("host/").unwrap_or(&page.path);
@@ -78,7 +78,7 @@ fn front_page_breaches(front: &TreeFile, pages: &[&TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// Ids with more than one row, on one page or on two.
+/// Ids with more than one row, on the same page or on several pages.
 fn repeated_id_breaches(rows: &[InvariantRow<'_>]) -> Vec<String> {
     let mut pages = BTreeMap::<_, Vec<_>>::new();
     for row in rows {
@@ -88,7 +88,7 @@ fn repeated_id_breaches(rows: &[InvariantRow<'_>]) -> Vec<String> {
     several.map(|(id, pages)| format!("{id} has several rows: in {}", pages.join(", "))).collect()
 }
 
-/// Paragraphs of details whose id has no row on the same page.
+/// Paragraphs with details of an id without row on the same page.
 fn detail_breaches(pages: &[&TreeFile]) -> Vec<String> {
     let mut breaches = Vec::new();
     for page in pages {
@@ -102,7 +102,7 @@ fn detail_breaches(pages: &[&TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// The rows of the table of host work: five cells, of which the last names a proof that exists.
+/// Faults in the table of host work: each row has five cells, and the last cell names a proof that exists.
 fn host_work(page: &str, files: &[TreeFile]) -> Vec<String> {
     const PAGE: &str = HOST_WORK_PAGE;
     let section = page.split(HOST_WORK).nth(1).and_then(|rest| rest.split("\n## ").next());
@@ -128,7 +128,7 @@ fn host_work(page: &str, files: &[TreeFile]) -> Vec<String> {
     .collect()
 }
 
-/// Whether a name is one of a test, of an attack of `prove`, or of a file of tests.
+/// Whether a name is the name of a test, of an attack of `prove`, or of a test file.
 fn has_proof(files: &[TreeFile], name: &str) -> bool {
     let attack = format!("\"{name}\",");
     let attacks = || files.iter().filter(|file| file.path.starts_with("host/prove/src/"));
@@ -165,7 +165,7 @@ fn row_breaches(row: &InvariantRow<'_>, files: &[TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// Citations in comments of invariants without a row.
+/// Comments that cite an invariant without a row.
 fn citation_breaches(files: &[TreeFile], rows: &[InvariantRow<'_>]) -> Vec<String> {
     let known = |id: &str| rows.iter().any(|row| row.id().strip_prefix("INV-") == Some(id));
     let mut breaches = Vec::new();
@@ -195,7 +195,8 @@ fn has_test(files: &[TreeFile], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A front page with a list of areas, the page of host work, and one page of invariants with a test.
+    /// A tree with a front page that lists the areas, the page of host work, and a page of invariants with a
+    /// test.
     fn make_tree(front: &str, rows: &str) -> Vec<TreeFile> {
         let file = |path: &str, text: String| TreeFile { path: path.into(), text };
         vec![

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: house rules that no compiler knows.
+//! `cargo xtask tidy`: checks the house rules, which no compiler checks.
 
 mod blocking;
 mod commands;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
 
-/// Names that may stand at the top level, beside dotfiles.
+/// The names allowed at the top level of the repository, beside dotfiles.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
@@ -31,14 +31,14 @@ const TOP_LEVEL: &[&str] = &[
     "tools",
 ];
 
-/// A text file of the tree.
+/// A text file of the repository.
 pub(crate) struct TreeFile {
-    /// Relative to the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-/// Runs all rules and reports every breach.
+/// Checks all rules, and prints every breach.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let files = read_tree(root)?;
     let mut breaches = top_level(root)?;
@@ -73,7 +73,7 @@ fn top_level(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// Every text file of the tree that a rule is about.
+/// Reads every text file that some rule checks.
 pub(crate) fn read_tree(root: &Path) -> Result<Vec<TreeFile>> {
     let passed_over = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -85,7 +85,7 @@ pub(crate) fn read_tree(root: &Path) -> Result<Vec<TreeFile>> {
         let entry = entry.context("failed to walk the tree")?;
         let wanted = ["rs", "toml", "md", "wit"];
         let ending = entry.path().extension().unwrap_or_default().to_string_lossy().into_owned();
-        // The page's tests are named on the page about security.
+        // The security pages name tests of the web page too.
         let is_page_test = entry.file_name().to_string_lossy().ends_with(".test.ts");
         if entry.file_type().is_file() && (is_page_test || wanted.contains(&ending.as_str())) {
             files.push(read_file(root, entry.into_path())?);

@@ -1,13 +1,13 @@
-//! A crate shows what others use: a public name that stands nowhere outside its crate is a promise
-//! that nobody asked for. What only embedders need is listed here. And each type has a name of its own: one
-//! that two crates show has to be looked up wherever it is met.
+//! Rules about public names. A name a crate exports is used outside of the crate, or is listed here as
+//! useful for embedders only. And two crates do not export types of the same name, because a reader would
+//! have to look up each use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::TreeFile;
 
-/// Names that no crate of this workspace uses, by crate: types that a caller meets in a public
-/// signature and may have to write down, and the bounds that documentation refers to.
+/// Exported names no crate of this workspace uses, by crate. These are types an embedder meets in a public
+/// signature and may have to write, and traits that documentation refers to.
 const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     (
         "host/agent",
@@ -82,18 +82,18 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
     ("host/store", &["MAX_AGENTS_BYTES", "MAX_JSON_BYTES", "MAX_TENANT_NAME", "UnknownWord"]),
 ];
 
-/// Names of types that several crates show: a type of another project, and the two kinds (of attacks, of
-/// problems) that never meet.
+/// Type names that several crates may export: a type of another project, and two types `Kind` (of attacks,
+/// of problems) that are never used together.
 const SHARED: &[&str] = &["CancellationToken", "Kind"];
 
-/// Where those stand who use a crate of the host.
+/// The folders whose code counts as a user of host crates.
 const USERS: &[&str] = &["host/", "tests/"];
 
 pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let code = |file: &&TreeFile| {
         file.path.ends_with(".rs")
             && USERS.iter().any(|folder| file.path.starts_with(folder))
-            // The names listed here use nothing.
+            // A name in `FOR_EMBEDDERS` is not a use.
             && !file.path.ends_with("tidy/public.rs")
     };
     let words: Vec<(&str, BTreeSet<&str>)> = files
@@ -130,7 +130,7 @@ pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// Types that two crates show by one name.
+/// Types of the same name that two crates export.
 fn shared_type_breaches(files: &[TreeFile]) -> Vec<String> {
     let mut first: BTreeMap<String, &str> = BTreeMap::new();
     let mut breaches = Vec::new();
@@ -138,7 +138,7 @@ fn shared_type_breaches(files: &[TreeFile]) -> Vec<String> {
         if !file.path.starts_with("host/") || !file.path.ends_with("/src/lib.rs") {
             continue;
         }
-        // A type of a crate below, shown once more, is the same type.
+        // A type that is re-exported from another crate of the workspace is the same type.
         let own = |statement: &&str| !statement.contains(concat!("pub use ", "belljar_"));
         let own: String = file.text.split_inclusive(';').filter(own).collect();
         let is_type = |name: &String| {
@@ -157,14 +157,14 @@ fn shared_type_breaches(files: &[TreeFile]) -> Vec<String> {
     breaches
 }
 
-/// The names that the root of a crate exports: its `pub use`, its `pub mod`.
+/// The names a crate's root exports, by `pub use` and `pub mod`.
 fn exported_names(root: &str) -> BTreeSet<String> {
     let code: String =
         root.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let mut names = BTreeSet::new();
     for statement in code.split(';') {
         if let Some((_, path)) = statement.split_once("pub use ") {
-            // What stands behind the last `::`, `{` or ` as ` of each part is the name.
+            // The name of each part is the text after the last `::`, `{` or ` as `.
             for part in path.split([',', '}']) {
                 let name = part.rsplit(['{', ':', ' ']).find(|word| !word.trim().is_empty());
                 names.extend(name.map(|name| name.trim().to_owned()));

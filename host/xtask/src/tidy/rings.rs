@@ -1,14 +1,15 @@
-//! Imports run one way inside crates too: modules that import each other in a ring are one module in
-//! several files. Up to three may, where splitting them would say less.
+//! Rule: inside a crate, imports run one way. Modules that import each other in a ring are really one module
+//! in several files. A ring of up to three modules is allowed, for modules that would be harder to read if
+//! split.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::TreeFile;
 
-/// Most modules of a ring.
+/// The most modules of an allowed ring.
 const MOST: usize = 3;
 
-/// Where inline tests begin: what they import ties no modules.
+/// The beginning of an inline test module. Imports of tests do not count.
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 /// The imports of one crate, by module.
@@ -42,7 +43,7 @@ fn is_test(inner: &str) -> bool {
     inner.ends_with("tests.rs") || inner.contains("tests/")
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are `a::b`; the crate's root is empty.
+/// The path of a module by its file: `a/b.rs` and `a/b/mod.rs` are `a::b`; the crate's root is empty.
 fn module_path(inner: &str) -> String {
     let path = inner.trim_end_matches(".rs");
     let path = path.strip_suffix("/mod").unwrap_or(path);
@@ -58,7 +59,7 @@ fn module_imports(modules: &[(String, &str)]) -> Imports {
         let mut found = BTreeSet::new();
         for path in imported_paths(&code) {
             let Some(absolute) = absolute_path(name, &path) else { continue };
-            // The longest part that is a module; what follows are items in it.
+            // The longest beginning of the path that names a module; the rest names items in the module.
             let target = (1..=absolute.len()).rev().find_map(|end| {
                 let path = absolute.get(..end)?.join("::");
                 known.contains(path.as_str()).then_some(path)
@@ -74,7 +75,7 @@ fn without_comment(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
 }
 
-/// The paths that begin at the crate, the parent or the module itself, each part of a group apart.
+/// The imported paths that begin with `crate`, `super` or `self`. A group in braces gives several paths.
 fn imported_paths(code: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for start in ["crate::", "super::", "self::"] {
@@ -89,7 +90,7 @@ fn imported_paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads `a::b::{c, d::e}` from the beginning of `text` on. Gives what is left.
+/// Reads paths such as `a::b::{c, d::e}` from the beginning of `text`. Returns the rest of the text.
 fn collect_paths<'t>(
     mut text: &'t str,
     begun: &mut Vec<String>,
@@ -107,7 +108,7 @@ fn collect_paths<'t>(
                 let mut inner = more.get(1..).unwrap_or_default().trim_start();
                 while !inner.is_empty() && !inner.starts_with('}') {
                     inner = collect_paths(inner, begun, found);
-                    // An alias, and what separates the parts.
+                    // Skips an alias (`as x`), and a comma.
                     let next = inner.find([',', '}']).unwrap_or(inner.len());
                     inner = inner.get(next..).unwrap_or_default();
                     inner = inner.strip_prefix(',').unwrap_or(inner).trim_start();
@@ -125,7 +126,7 @@ fn collect_paths<'t>(
     }
 }
 
-/// The path from the crate's root on.
+/// A path relative to the crate's root.
 fn absolute_path(module: &str, path: &[String]) -> Option<Vec<String>> {
     let mut base: Vec<String> = match path.first()?.as_str() {
         "crate" => Vec::new(),
@@ -143,7 +144,7 @@ fn absolute_path(module: &str, path: &[String]) -> Option<Vec<String>> {
     Some(base)
 }
 
-/// The sets of modules of which each reaches each, by Tarjan's way.
+/// The sets of modules in which every module reaches every other, by Tarjan's algorithm.
 fn find_rings(imports: &Imports) -> Vec<Vec<String>> {
     let mut search = RingSearch::over_imports(imports);
     for module in imports.keys() {

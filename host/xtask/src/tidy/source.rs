@@ -1,13 +1,14 @@
-//! Rules about single source files.
+//! Rules about a single source file.
 
 use super::TreeFile;
 
-/// Past this a file has more than one subject. Data tables and tests may say why not, with a
-/// line that starts `//! Long because`.
+/// The most lines of a file. A longer file has more than one subject, except a data table or a test that
+/// gives a reason in a line that starts with `//! Long because`.
 const MAX_LINES: usize = 600;
 
-/// Where `unsafe` may stand: loading compiled artifacts, process setup, the system calls that an
-/// attack on the OS sandbox makes; in the guest SDK, one call into its C library. Generated bindings expand from macros and are not in the tree.
+/// The files that may contain `unsafe` code: loading compiled artifacts, process setup, the system calls of
+/// attacks on the OS sandbox, and, in the guest SDK, one call into its C library. Generated bindings are
+/// expanded from macros and are not in the tree.
 const UNSAFE_MODULES: &[&str] = &[
     "guest-sdk/rust/src/workspace.rs",
     "host/sandbox/src/component/artifact.rs",
@@ -15,24 +16,24 @@ const UNSAFE_MODULES: &[&str] = &[
     "host/os_sandbox/src/broker/births.rs",
     "host/os_sandbox/src/process.rs",
     "host/prove/src/wall/raw.rs",
-    // Code that the program brings along is loaded on the word of who built it.
+    // Load compiled code that comes with the program. Whoever built the program is trusted.
     "host/sandbox/src/sandbox.rs",
     "host/sandbox/tests/sandbox/loading.rs",
     "host/cli/src/setup/beside.rs",
     "host/cli/src/setup/embedded.rs",
-    // The C library's own function, which gives free memory back.
+    // Calls a function of the C library that gives free memory back to the system.
     "host/work/src/memory.rs",
-    // The kernel's calls about the turns of a thread.
+    // Makes system calls about the scheduling of a thread.
     "host/cli/src/setup/threads.rs",
 ];
 
-/// The step from a permit that needs an answer to one that needs none, and where it may stand: where it is
-/// defined, and in the code that asks.
+/// The function that turns a permit that needs a person's answer into a permit that needs no answer, and the
+/// files that may use the function: the definition, and the code that asks.
 const CONSENT: &str = concat!("consen", "ted");
 const MAY_CONSENT: &[&str] =
     &["host/policy/src/rights.rs", "host/agent/src/tools/approval/consent.rs"];
 
-/// The same step for a reason other than a person's yes, and the files that have such a reason.
+/// The same for a reason other than a person's yes, and the files that have such a reason.
 const UNASKED: &str = concat!("without_", "asking(");
 const MAY_LEAVE_UNASKED: &[&str] = &[
     "host/agent/src/tools/approval/consent.rs",
@@ -41,7 +42,7 @@ const MAY_LEAVE_UNASKED: &[&str] = &[
     "host/agent/src/replay/rerunning.rs",
 ];
 
-/// Texts that no file may hold, and why. Split so that this table does not match itself.
+/// Texts that no file may contain, each with advice. The texts are split so that this table does not match.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[ig", "nore"), "assert today's result instead, and say why"),
     (concat!("unbounded", "_channel("), "give every queue a named bound"),
@@ -49,11 +50,11 @@ const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("time::sl", "eep("), "wait for a condition with a time limit"),
 ];
 
-/// Where paths are printed for a person: there they are `shown`, never displayed as they are.
+/// The files that print paths for a person. These files print a path with `shown`, never unescaped.
 const PRINTS_PATHS: &str = "host/cli/src/";
 const RAW_PATH: &str = concat!(".dis", "play()");
 
-/// Files of the host in which waiting is the work itself: retry and reporting intervals.
+/// The files of the host that may wait for a time, for example for retries and regular reports.
 const MAY_WAIT: &[&str] = &[
     "host/model/src/",
     "host/sandbox/src/",
@@ -61,7 +62,8 @@ const MAY_WAIT: &[&str] = &[
     "host/agent/src/",
     "host/store/src/open.rs",
     "host/xtask/src/dev.rs",
-    // They kill a server after a random time, and begin turns at a pace; that decides nothing.
+    // Kill a server after a random time, or begin turns at a steady rate. No test result depends on the
+    // waiting.
     "tests/bench/src/kill.rs",
     "tests/bench/src/overlay_kills.rs",
     "tests/bench/src/server_soak.rs",

@@ -1,4 +1,5 @@
-//! The paths of `host/ARCHITECTURE.md` exist, and its walks name functions that exist in the file of their hop.
+//! Rule: the walks of `host/ARCHITECTURE.md` (step-by-step paths through the code) name functions that exist
+//! in the stated files.
 //!
 //! A path is whole, for example `` `server/src/http/gate.rs` ``: relative to `host/`, or to the root of the repository.
 //! A hop is a row `| number | files | functions |`. The first names of its third cell are functions, for example
@@ -67,7 +68,7 @@ struct WalkHop<'a> {
     functions: Vec<&'a str>,
 }
 
-/// The hop of a line that is a row with a number.
+/// The hop in a line, if the line is a table row that begins with a number.
 fn parse_hop(line: &str) -> Option<WalkHop<'_>> {
     let mut cells = line.trim_matches('|').split('|').map(str::trim);
     cells.next()?.parse::<u32>().ok()?;
@@ -90,7 +91,7 @@ fn quoted_texts(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Files and functions of a hop that do not exist.
+/// Names files and functions of a hop that do not exist.
 fn hop_breaches(hop: &WalkHop<'_>, files: &[TreeFile]) -> Vec<String> {
     let Some(first) = hop.files.first() else {
         return vec![format!("{PAGE}: a hop names no file")];

@@ -1,4 +1,4 @@
-//! `tools/prebuilt/manifest.toml`: what each committed component is and was built from.
+//! `tools/prebuilt/manifest.toml`: the digests of each committed component and of its sources.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -8,22 +8,22 @@ use std::path::Path;
 const FILE: &str = "manifest.toml";
 const HEADER: &str = "# Written by `cargo xtask rebuild tools`.\n\n";
 
-/// The entries by tool name.
+/// The entries of the file, by tool name.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct ComponentManifest(BTreeMap<String, ManifestEntry>);
 
-/// One built component.
+/// One committed component.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ManifestEntry {
-    /// SHA-256 of the component, in hex.
+    /// SHA-256 of the component, in hexadecimal.
     pub(crate) digest: String,
-    /// SHA-256 over everything it was built from; see [`super::sources`].
+    /// SHA-256 of the component's sources, in hexadecimal: see [`super::sources`].
     pub(crate) sources: String,
-    /// Its size.
+    /// The size of the component.
     pub(crate) bytes: u64,
-    /// The compiler: another one gives other bytes from the same sources.
+    /// The compiler. Another compiler makes other bytes from the same sources.
     pub(crate) toolchain: String,
 }
 
@@ -57,7 +57,7 @@ impl ComponentManifest {
         self.0.insert(name.to_owned(), entry);
     }
 
-    /// Forgets the tools that are not in `names`.
+    /// Removes the tools that are not in `names`.
     pub(crate) fn retain_names(&mut self, names: &[String]) {
         self.0.retain(|name, _| names.contains(name));
     }

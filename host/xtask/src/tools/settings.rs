@@ -1,4 +1,4 @@
-//! How a tool is built, where that is not as every other: `[package.metadata.belljar]` of its
+//! Build settings of a tool that differs from the others: `[package.metadata.belljar]` of the tool's
 //! `Cargo.toml`.
 
 use std::path::Path;
@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// The settings; without any, a tool is built from Rust alone.
+/// The build settings of a tool. By default, a tool is built from Rust alone, without preinitialization.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ToolSettings {
-    /// Its export `init` runs when it is built, and the memory that it leaves is part of the component.
+    /// Whether the export `init` runs at build time; the memory after `init` then becomes part of the
+    /// component.
     pub(crate) preinit: bool,
-    /// Included before each C source of its dependencies: a path in its directory.
+    /// A header included before each C source of the tool's dependencies: a path in the tool's directory.
     #[serde(rename = "c-header")]
     pub(crate) c_header: Option<String>,
 }

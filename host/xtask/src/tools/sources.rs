@@ -1,10 +1,9 @@
-//! A digest of everything a tool component is built from.
+//! Computes a digest of everything that a tool's component is built from.
 //!
-//! That is: the crate (its manifest, `src`, `build.rs`), the Rust SDK, the contract, the
-//! profiles and the shared dependency lines it uses in the root manifest, and the locked
-//! packages it can reach. Nothing of the host is in it, so work on the host never makes a
-//! component stale; nor are documentation, `tool.toml` and test cases, which the component
-//! does not contain.
+//! Included are the crate (manifest, `src`, `build.rs`), the Rust SDK, the contract, the profiles and used
+//! dependency lines of the root manifest, and the locked packages that the crate depends on. Nothing of the
+//! host is included, so a change of the host never makes a component stale. Documentation, `tool.toml` and
+//! test cases are not included either, because the component does not contain them.
 
 use super::{encode_hex, package_name};
 use anyhow::{Context, Result};
@@ -14,25 +13,25 @@ use std::path::Path;
 use toml::{Table, Value};
 use walkdir::WalkDir;
 
-/// The SDK and the contract that a tool is built with.
+/// The files of the SDK and the contract every tool is built with.
 pub(crate) const SDK: &[&str] =
     &["guest-sdk/rust/Cargo.toml", "guest-sdk/rust/src", "guest-sdk/wit", "guest-sdk/wit-0.1"];
 
-/// One guest: a package of the workspace.
+/// A guest: a package of the workspace.
 pub(crate) struct GuestCrate<'c> {
-    /// Its name.
+    /// The name of the package.
     pub(crate) package: &'c str,
-    /// Its directory.
+    /// The directory of the package.
     pub(crate) folder: &'c str,
-    /// Everything else that it is built with: files and directories.
+    /// The other files and directories the guest is built with.
     pub(crate) sdk: &'c [&'c str],
 }
 
-/// The sources that all tools are built from, read once.
+/// The sources that all tools share, read once.
 pub(crate) struct ToolSources<'a> {
     root: &'a Path,
     manifest: Table,
-    /// Locked packages by name; a name can have several versions.
+    /// The entries of `Cargo.lock` by package name; a package can have several versions.
     locked: BTreeMap<String, Vec<Table>>,
 }
 
@@ -52,7 +51,7 @@ impl<'a> ToolSources<'a> {
         Ok(ToolSources { root, manifest, locked })
     }
 
-    /// The digest for one tool, in hex.
+    /// The digest of a tool's sources, in hexadecimal.
     pub(crate) fn source_digest(&self, name: &str) -> Result<String> {
         if super::python::is_python_tool(self.root, name) {
             let mut digest = Sha256::new();
@@ -70,7 +69,7 @@ impl<'a> ToolSources<'a> {
         self.digest_of(&GuestCrate { package: &package, folder: &folder, sdk: SDK })
     }
 
-    /// The digest for any guest, in hex.
+    /// The digest of any guest's sources, in hexadecimal.
     pub(crate) fn digest_of(&self, guest: &GuestCrate<'_>) -> Result<String> {
         let mut digest = Sha256::new();
         for part in ["Cargo.toml", "build.rs", "src"] {
@@ -100,7 +99,7 @@ impl<'a> ToolSources<'a> {
         Ok(())
     }
 
-    /// The parts of the root manifest that shape this tool.
+    /// The parts of the root manifest that affect this guest.
     fn shared_manifest_text(&self, tool: &str) -> Result<String> {
         let workspace = table_or_empty(self.manifest.get("workspace"));
         let dependencies = table_or_empty(workspace.get("dependencies"));
@@ -124,12 +123,12 @@ impl<'a> ToolSources<'a> {
         Ok(toml::to_string(&parts)?)
     }
 
-    /// The lock file's entries that can be reached from a package, sorted.
+    /// The entries of `Cargo.lock` for a package and everything the package depends on, sorted.
     fn reachable_packages(&self, package: &str) -> Result<String> {
         let mut found = BTreeSet::new();
         let mut open = vec![package.to_owned()];
         while let Some(reference) = open.pop() {
-            // `name`, or `name version` where the lock file holds several.
+            // A dependency is `name`, or `name version` if the lock file has several versions.
             let mut words = reference.split(' ');
             let name = words.next().unwrap_or_default();
             let version = words.next();
@@ -156,7 +155,7 @@ impl<'a> ToolSources<'a> {
     }
 }
 
-/// Adds one part with its length, so that no two lists of parts have the same bytes.
+/// Adds a part with its lengths, so that two different lists of parts never add the same bytes.
 fn digest_part(digest: &mut Sha256, name: &str, content: &[u8]) {
     digest.update((name.len() as u64).to_le_bytes());
     digest.update(name);
@@ -212,7 +211,7 @@ mod tests {
         ("host/cli/src/main.rs", "fn main() {}\n"),
     ];
 
-    /// The digest of a small tree in which `file` has `to` in place of `from`.
+    /// The digest for a small tree, in whose `file` the text `from` is replaced by `to`.
     fn digest(file: &str, from: &str, to: &str) -> String {
         let root = tempfile::tempdir().unwrap();
         let mut changed = false;
