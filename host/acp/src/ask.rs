@@ -37,7 +37,7 @@ pub(crate) enum ChosenOption {
     Other,
 }
 
-/// Asks a question with options.
+/// Asks the person at the editor to choose one of the options, by a permission request.
 pub(crate) async fn ask_choice(
     to: &Connection,
     session: &str,

@@ -2,7 +2,7 @@
 
 use agent_client_protocol::v1::schema::ClientCapabilities;
 
-/// What an editor supports.
+/// The capabilities of an editor that change what it is sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EditorCapabilities {
     /// True if the editor shows subagents as separate sessions.

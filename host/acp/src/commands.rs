@@ -21,7 +21,7 @@ use crate::open::ActivePrompt;
 use crate::prompt::PromptWords;
 use crate::{aside, beside, turn, words};
 
-/// One of belljar's own commands.
+/// One of belljar's commands, which a person types in the editor, for example `/budget`.
 struct CommandRow {
     name: &'static str,
     action: CommandAction,
@@ -29,7 +29,7 @@ struct CommandRow {
     help: &'static str,
 }
 
-/// What a command does.
+/// The action of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CommandAction {
     Changes,

@@ -24,7 +24,7 @@ pub(crate) type Connection = ConnectionTo<ClientRole>;
 /// The name in the audit log: the person at this machine.
 pub(crate) const ACTOR: &str = "local";
 
-/// The state of one connection.
+/// The state of the connection to one editor.
 pub(crate) struct AcpDoor {
     pub(crate) service: Service,
     pub(crate) results: StepChannel,

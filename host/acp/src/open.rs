@@ -14,7 +14,7 @@ use crate::limits::MAX_OPEN;
 #[derive(Debug, Default)]
 pub(crate) struct OpenSessions(Mutex<HashMap<String, Arc<OpenSession>>>);
 
-/// An open session.
+/// A session that the editor has opened.
 #[derive(Debug)]
 pub(crate) struct OpenSession {
     pub(crate) id: String,

@@ -77,6 +77,7 @@ pub(crate) fn parse_prompt(
     Ok(PromptWords { text, context, skills: Vec::new(), images })
 }
 
+/// The error of a prompt with content that belljar cannot send to a model.
 fn unfit_prompt(what: &str) -> Error {
     invalid_parameter(format!(
         "the prompt has {what}, and models are sent text and images; `promptCapabilities` says so. Put \

@@ -375,6 +375,7 @@ async fn list_sessions(
     Ok(ListSessionsResponse::new(page.into_iter().map(info).collect()).next_cursor(next))
 }
 
+/// Closes a session, and cancels its turn.
 fn close_session(door: &AcpDoor, id: &str) -> Result<CloseSessionResponse, Error> {
     let session = door.open.close_session(id).ok_or_else(|| no_session(id))?;
     session.cancel_prompt();

@@ -67,6 +67,7 @@ impl CallTerminal {
         exit.map(|exit| to_meta([exit]))
     }
 
+    /// The metadata about the program's end; `None` if it was already reported.
     fn exit_entry(&mut self, code: u8) -> Option<(&'static str, Value)> {
         if std::mem::replace(&mut self.ended, true) {
             return None;

@@ -58,7 +58,7 @@ pub(crate) struct UpdateMapper {
     early: VecDeque<std::sync::Arc<PassedStep>>,
 }
 
-/// A call that was shown.
+/// A tool call that the editor was shown, for its later updates.
 struct ShownCall {
     id: String,
     tool: String,
@@ -417,6 +417,7 @@ impl UpdateMapper {
         SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(self.batch_id(batch), fields))
     }
 
+    /// The update when all subagents of a batch have ended: the parent's call is complete.
     fn batch_ended(&self, batch: &str, summary: &str) -> SessionUpdate {
         let text = tool_call::text_content(summary);
         let fields =

@@ -196,6 +196,7 @@ impl ServerProcess {
         let _ = timeout(END_WAIT, self.running.wait()).await;
     }
 
+    /// True if the program has ended; does not wait.
     async fn has_ended(&mut self) -> bool {
         tokio::select! {
             biased;

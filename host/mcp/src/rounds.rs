@@ -15,7 +15,7 @@ pub(crate) struct RequiredInput {
     state: Option<String>,
 }
 
-/// One demand for input.
+/// One demand of a server for input that it needs before it completes a call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct InputDemand {
     /// The server's own name for the demand, for example `form-1`.

@@ -20,6 +20,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
+    /// The source of the ids of this connection's requests.
     pub(crate) fn request_ids(&self) -> &RequestIds {
         match self {
             Self::Http(address) => &address.ids,
@@ -27,6 +28,7 @@ impl Transport {
         }
     }
 
+    /// The revision of the protocol that is spoken with the server.
     pub(crate) fn revision(&self) -> ProtocolRevision {
         match self {
             Self::Http(address) => address.revision,

@@ -262,6 +262,7 @@ impl ModelConfig {
         })
     }
 
+    /// The configured base URL, or the default one.
     fn base_url_or(&self, default: &str) -> Result<Url, EndpointError> {
         match &self.base_url {
             Some(url) => Ok(url.clone()),

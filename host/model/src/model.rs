@@ -92,7 +92,7 @@ impl Default for ModelTimeouts {
     }
 }
 
-/// An event during a call.
+/// An event during a call of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The first token of an answer follows. Sent at most once for each attempt.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The reasoning of one answer.
+/// The reasoning of one answer, in the model's form, to be sent back to that model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reasoning {
     /// The kind of API, the name and the host of the model, for example `openai:kimi-k2@api.moonshot.ai`.

@@ -340,6 +340,7 @@ impl ModelRegistry {
         Ok(model)
     }
 
+    /// The error of a request for a model that is not configured.
     fn unknown_error(&self, request: &str) -> ModelResolveError {
         ModelResolveError::Unknown {
             request: quote_text(request),
@@ -352,6 +353,7 @@ impl ModelRegistry {
     }
 }
 
+/// Wraps a model so its calls are recorded, if there is a recording.
 fn wrap_recorder(model: Arc<dyn ChatModel>, recording: Option<&Recording>) -> Arc<dyn ChatModel> {
     match recording {
         Some(recording) => Arc::new(RecordingModel::with_recording(recording.clone(), model)),

@@ -25,6 +25,7 @@ pub(crate) fn quote_text(text: &str) -> String {
     out
 }
 
+/// True for characters that are invisible or change how the text around them is shown.
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -240,7 +240,7 @@ pub enum StopReason {
     Other(String),
 }
 
-/// A complete answer.
+/// A complete answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The text, without reasoning.

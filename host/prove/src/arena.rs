@@ -261,6 +261,7 @@ impl Arena {
         effects
     }
 
+    /// A fault if the files outside the mounts differ from the picture that was taken before the attack.
     fn outside_changed(&self) -> Result<Option<String>> {
         let picture = lock_recovered(&self.picture);
         let Some(picture) = &*picture else { return Ok(None) };

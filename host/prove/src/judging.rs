@@ -49,6 +49,7 @@ impl ProvePart for Suite {
         Self::prepare(self).await
     }
 
+    /// Runs the attack with the given id; reported as not made if there is none.
     async fn make_attack(&self, id: &'static str) -> AttackReport {
         match list_attacks().find(|attack| attack.id == id) {
             Some(attack) => self.run_attack(attack).await,
@@ -97,6 +98,7 @@ async fn judge_attack(attack: &Attack<Arena>, arena: Arena) -> AttackReport {
     build_report(attack, ended - begun, growth, seen, attack.judge_outcome(stopped, faults))
 }
 
+/// A fault if the process has grown more than an attack may make it grow.
 fn growth_fault(growth: ProcessGrowth) -> Option<String> {
     if growth.left > GROWTH_BOUND {
         return Some(format!("the process is {} bytes larger than before", growth.left));

@@ -207,6 +207,7 @@ pub fn agent_file(name: &str, more: &str) -> String {
     )
 }
 
+/// Writes a file, and creates its directories.
 fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

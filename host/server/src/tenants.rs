@@ -104,7 +104,7 @@ impl TenantCheck {
 }
 
 impl TenantServices {
-    /// No tenant is open yet.
+    /// Creates the set of services, in which no tenant is open yet.
     pub(crate) fn new(
         opener: Arc<dyn TenantOpener>,
         registry: Registry,
@@ -157,6 +157,7 @@ impl TenantServices {
         }
     }
 
+    /// The reason why an earlier check found that the tenant cannot be served, if it did.
     fn not_served_before(&self, id: &str) -> Option<NotServed> {
         match self.lock_checks().get(id) {
             Some(TenantCheck::Not(before)) => Some(before.clone()),

@@ -276,6 +276,7 @@ fn temporary_path(path: &Path) -> PathBuf {
     path.with_extension(format!("{}-{number}.new", std::process::id()))
 }
 
+/// Creates a directory, and those above it, for this user only.
 #[cfg(unix)]
 fn create_dir(dir: &Path) -> io::Result<()> {
     if dir.as_os_str().is_empty() {
@@ -290,6 +291,7 @@ fn create_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)
 }
 
+/// Takes all permissions of other users from a file.
 #[cfg(unix)]
 fn keep_private(path: &Path, meta: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;

@@ -189,6 +189,7 @@ impl SqlStatement {
         ShownText::clip_line(self.text_argument(at).unwrap_or_default(), 64).to_string()
     }
 
+    /// The text that is bound at a position, if it is a text.
     fn text_argument(&self, at: usize) -> Option<&str> {
         match self.args.get(at) {
             Some(SqlArgument::Text(text)) => text.as_deref(),
@@ -196,6 +197,7 @@ impl SqlStatement {
         }
     }
 
+    /// The number that is bound at a position; 0 if it is none.
     fn number_argument(&self, at: usize) -> i64 {
         match self.args.get(at) {
             Some(SqlArgument::Number(number)) => number.unwrap_or_default(),
@@ -219,6 +221,7 @@ impl StatementFailure {
 }
 
 impl SqlArgument {
+    /// The number of bytes that the argument occupies.
     fn byte_count(&self) -> usize {
         match self {
             Self::Text(text) => text.as_ref().map_or(0, String::len),

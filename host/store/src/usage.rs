@@ -38,7 +38,7 @@ pub struct UsagePart {
     pub agent: String,
     /// The model. Empty for days before models were counted separately, or if no model was chosen.
     pub model: String,
-    /// The amounts.
+    /// The amounts used.
     pub row: UsageRow,
 }
 

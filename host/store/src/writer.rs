@@ -225,6 +225,7 @@ impl GroupOwner {
 }
 
 impl TaskMessage {
+    /// Reports an error to the caller who waits for this message's group, if the message has one.
     fn refuse_group(self, error: StoreError) {
         match self {
             Self::Group(group) => group.send_result(Err(error)),
@@ -240,6 +241,7 @@ impl StatementGroup {
         StoreError::NotFound { what: "tenant", id: name.to_owned() }
     }
 
+    /// Sends the result to the caller who waits for the group.
     fn send_result(self, result: Result<u64, StoreError>) {
         // Subtracted before the caller learns the result, so a caller who has waited for all writes finds no
         // load.
@@ -329,6 +331,7 @@ impl WriterTask {
         }
     }
 
+    /// Commits one group in a separate transaction.
     async fn commit_alone(&mut self, group: &StatementGroup) -> Result<u64, StoreError> {
         let connected = self.ensure_connected().await;
         connected.map_err(|error| StoreError::from_database(WHAT, &self.path, &error))?;
@@ -336,6 +339,7 @@ impl WriterTask {
         counts.into_iter().next().flatten().ok_or_else(|| group.deleted_tenant_error())
     }
 
+    /// Opens the connection if there is none.
     async fn ensure_connected(&mut self) -> Result<(), sqlx::Error> {
         if self.db.is_none() {
             self.db = Some(self.options.connect().await?);

@@ -26,7 +26,7 @@ use crate::limits::{MAX_SHOWN, MAX_WORD};
 /// The scope that allows a token to be renewed.
 pub(super) const OFFLINE: &str = "offline_access";
 
-/// What a login needs.
+/// The parameters of a login.
 pub struct LoginAsk<'a> {
     /// The address on this machine to which the person's browser is sent with the answer.
     pub redirect: String,

@@ -56,6 +56,7 @@ fn host_rule(target: &RequestTarget) -> Result<HostRule, AuthError> {
     text.parse().map_err(|_| refused_error(&text, "is no host"))
 }
 
+/// True for an address of this machine: a loopback address, or `localhost`.
 pub(super) fn is_here(target: &RequestTarget) -> bool {
     match target.host() {
         TargetHost::Ip(IpAddr::V4(ip)) => ip.is_loopback(),

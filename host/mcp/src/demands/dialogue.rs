@@ -266,6 +266,7 @@ fn shows_all(form: &ElicitationForm, text: &str) -> bool {
     text.chars().count() <= MAX_WHOLE && defaults.all(whole)
 }
 
+/// A field as the person is shown it: its name, and the value that the server suggests.
 fn format_field(field: &FormField) -> String {
     match &field.default {
         Some(default) => format!("{} (it suggests {})", field.shown_name(), format_value(default)),

@@ -11,7 +11,7 @@ const MAX_FIELDS: usize = 16;
 /// The most bytes of a form's message.
 const MAX_MESSAGE: usize = 4_000;
 
-/// What a server requests of a person.
+/// A server's request to a person during a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Elicitation {
     /// To fill in a form.
@@ -20,7 +20,7 @@ pub(crate) enum Elicitation {
     Address(ElicitedAddress),
 }
 
-/// A form. Its texts are a stranger's.
+/// A form that a person is asked to fill in. Its texts are a stranger's.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ElicitationForm {
     pub(crate) message: String,

@@ -218,6 +218,7 @@ pub(crate) fn new_results(request: &ChatRequest) -> Vec<&ToolResult> {
         .collect()
 }
 
+/// True if the text of a message, or one of its tool results, contains `part`.
 fn message_contains(message: &ChatMessage, part: &str) -> bool {
     match message {
         ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text.contains(part),

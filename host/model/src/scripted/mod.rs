@@ -177,7 +177,7 @@ impl ScriptedModel {
         any.get(&(index, spawn)).copied().unwrap_or(0)
     }
 
-    /// Sets that number to `to`.
+    /// Sets the number of turns of a script that this subagent has played.
     fn advance_script(&self, index: usize, script: &AgentScript, spawn: u32, to: usize) {
         if script.spawn.is_some() {
             if let Some(played) = self.played.get(index) {

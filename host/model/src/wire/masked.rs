@@ -19,6 +19,7 @@ pub(crate) struct KeyMask<'k, 'e> {
 }
 
 impl<'k, 'e> KeyMask<'k, 'e> {
+    /// Passes events on to `events`, with the key masked where it could occur in answers.
     pub(crate) fn new(
         key: Option<&'k ApiKey>,
         events: &'e mut (dyn FnMut(StreamEvent) + Send),

@@ -159,7 +159,7 @@ enum AnswerProgress {
     Over,
 }
 
-/// The error of an attempt.
+/// The error of one attempt of a call, and the form of the request to try instead.
 struct FailedAttempt {
     error: ModelError,
     /// The optional fields that the server may accept instead, if it has refused one of them.
@@ -322,6 +322,7 @@ impl WireModel {
         })
     }
 
+    /// A decoder for the stream of this server's API.
     fn new_decoder(&self, request: &ChatRequest) -> Box<dyn ReplyDecoder> {
         let model = &self.settings.identity;
         match self.dialect {
@@ -466,6 +467,7 @@ async fn read_body(response: reqwest::Response, most: usize) -> Result<String, M
     Ok(mend_text(&String::from_utf8_lossy(&body)).into_owned())
 }
 
+/// The error when a response is neither a stream nor an answer of a model.
 fn no_stream() -> ModelError {
     ModelError::Protocol {
         message: "the server did not answer as a model does; is `base_url` the base of the API?"

@@ -17,7 +17,7 @@ const ANSWER: &str = "One note.";
 const SETTINGS: &str = "[models.local]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n\
     [roles]\nmain = \"local\"\n[grants.asker]\ntools = { file_write = 'ask' }\n";
 
-/// The surroundings of one attack.
+/// The surroundings of one attack: directories, the attacked process, and the neighbour's session.
 pub(super) struct AcpStage {
     _dir: TempDir,
     root: PathBuf,

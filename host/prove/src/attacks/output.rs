@@ -325,6 +325,7 @@ async fn send_attachment(arena: &Arena, name: &str) -> Stopped {
     Ok(Verdict::with_words(kept))
 }
 
+/// The name of the attachment, if the output is exactly one attachment.
 fn name_of(call: &AttackCall) -> Option<String> {
     match call.result.outcome.as_ref().ok()?.parts.as_slice() {
         [OutputPart::Attachment { name, .. }] => Some(name.clone()),

@@ -434,6 +434,7 @@ fn path_text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("a path on the stage is not UTF-8")
 }
 
+/// Writes a file, and creates its directories.
 fn write_bytes(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

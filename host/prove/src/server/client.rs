@@ -46,7 +46,7 @@ pub(crate) struct ServerAnswer {
     pub(crate) body: String,
 }
 
-/// A connection that stays open.
+/// A connection to the server that stays open between requests.
 pub(crate) struct ClientConnection {
     stream: TcpStream,
     witness: Arc<PathWitness>,

@@ -86,6 +86,7 @@ struct AttackSetting {
 }
 
 impl AttackSetting {
+    /// Builds the stage if there is none.
     fn ensure_stage(&self) -> Result<()> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         if stage.is_none() {

@@ -32,6 +32,7 @@ impl RawArgument {
         Self::Bytes(vec![0; bytes])
     }
 
+    /// The value of the argument's register: the number, or the address of the bytes.
     fn as_word(&mut self) -> i64 {
         match self {
             Self::Number(number) => *number,

@@ -356,6 +356,8 @@ impl SeenChanges {
     }
 }
 
+/// The problem when more changes are selected than one list shows, and the request lacks `entries` or
+/// `as_of`.
 fn uncounted_problem(there: usize) -> Problem {
     let detail = format!("these are {there} changes, more than one list shows; nothing was done");
     Problem::invalid(detail).with_hint(

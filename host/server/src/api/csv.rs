@@ -135,6 +135,7 @@ fn bytes_effect(receipt: &StoredReceipt, name: &str) -> String {
     value_word(find_effect(receipt, "bytes").and_then(|bytes| bytes.get(name)))
 }
 
+/// A JSON value as the text of a cell; empty for anything but a text or a number.
 fn value_word(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),

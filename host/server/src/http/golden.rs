@@ -31,6 +31,7 @@ fn damaged_file() -> io::Error {
     io::Error::other("the disk is gone")
 }
 
+/// One of each error of a piece of work.
 fn work_errors() -> Vec<WorkError> {
     belljar_kit::one_of_each!(WorkError {
         WorkError::TimedOut { .. } => [WorkError::TimedOut { kind: KIND, limit: SOON * 4 }],

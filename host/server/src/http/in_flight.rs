@@ -221,6 +221,7 @@ fn units_of(semaphore: &Semaphore) -> u32 {
     u32::try_from(semaphore.available_permits()).unwrap_or(u32::MAX)
 }
 
+/// The problem when a key's requests and answers hold as many bytes as one key may.
 fn key_full() -> Problem {
     let detail =
         "as many bytes of this key's requests and answers are under way as one key may have";

@@ -36,7 +36,7 @@ impl PageLimit {
         self.0
     }
 
-    /// Lowers the limit to `rows`.
+    /// Lowers the page's limit to `rows`, if it is higher.
     pub(crate) fn at_most(self, rows: u32) -> Self {
         Self(self.0.min(rows))
     }

@@ -69,7 +69,7 @@ struct ConnectionSlot {
     work: Mutex<ConnectionWork>,
 }
 
-/// What a connection is doing.
+/// The state of one connection, which decides whether it may be closed to admit another one.
 #[derive(Debug, Clone, Copy)]
 struct ConnectionWork {
     /// The number of requests that are being answered; 1 for a WebSocket.

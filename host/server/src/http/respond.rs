@@ -53,6 +53,7 @@ pub(crate) struct ChangeAnswer<T> {
 }
 
 impl<T: Serialize> IntoResponse for ChangeAnswer<T> {
+    /// Marks the response if nothing was changed.
     fn into_response(self) -> Response {
         let mut response = JsonAnswer(self.body).into_response();
         if !self.changed {
@@ -152,6 +153,7 @@ pub(crate) async fn json_bytes(request: Request) -> Result<Vec<u8>, Problem> {
     }
 }
 
+/// Applies `how` to the bytes of a body. A borrowed result means: unchanged.
 fn change_body(bytes: Vec<u8>, how: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Vec<u8> {
     match how(&bytes) {
         Cow::Borrowed(_) => bytes,
@@ -189,6 +191,7 @@ pub(crate) struct OptionalJson<T>(pub(crate) T);
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
     type Rejection = Problem;
 
+    /// Reads the body; the default value if it is empty.
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         if request.body().size_hint().exact() == Some(0) {
             return Ok(Self(T::default()));

@@ -366,6 +366,7 @@ pub(super) async fn find_task(
     if ours && own { Ok(stored) } else { Err(none()) }
 }
 
+/// The result of the turn that has the stored message, as the answer of the call.
 async fn ended_response(
     client: &ProtocolClient,
     message: &str,

@@ -242,6 +242,7 @@ impl ClientLookup for KeyedClients {
         Ok(client)
     }
 
+    /// True if a request comes from the same tenant and actor as the client.
     fn may_be(&self, client: &ProtocolClient, cx: &RequestContext<RoleServer>) -> bool {
         let tenant = client.service.store().tenant_id();
         let same = |guest: McpGuest| {

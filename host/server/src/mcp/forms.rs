@@ -31,6 +31,7 @@ pub(super) fn split_batch(line: &[u8]) -> Option<Vec<u8>> {
     Some(lines)
 }
 
+/// Wraps `params` that are neither an object nor null into an object.
 fn mend_params(mut message: Value) -> Value {
     if let Some(params) = message.get_mut("params").filter(|it| !it.is_object() && !it.is_null()) {
         *params = json!({"params": params.take()});

@@ -101,7 +101,8 @@ fn while_admitted(ctx: HandlerContext) -> EarlyEnd {
     EarlyEnd { over: Box::pin(over.cancelled_owned()), _dropped: dropped.drop_guard() }
 }
 
-/// Ends a response body early.
+/// Ends a response body early when the caller's key is no longer valid. Dropping it ends the task that
+/// checks the key.
 struct EarlyEnd {
     over: Pin<Box<WaitForCancellationFutureOwned>>,
     _dropped: DropGuard,

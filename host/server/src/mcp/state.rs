@@ -31,7 +31,7 @@ pub(crate) struct SealedStates {
     most: usize,
 }
 
-/// What a state is about.
+/// The subject of a state: the call or the question that the client continues with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub(crate) enum StateSubject {
@@ -55,6 +55,7 @@ impl SealedStates {
         Self::that_last(LASTS)
     }
 
+    /// Creates a maker of states that are valid for `lasts`.
     fn that_last(lasts: Duration) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;

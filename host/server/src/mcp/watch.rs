@@ -120,6 +120,7 @@ pub(super) async fn notify_until_end(
     }
 }
 
+/// True if the resource `uri` has changed between two counts.
 fn has_changed(uri: &str, before: ResourceVersions, now: ResourceVersions) -> bool {
     match uri::parse_uri(uri) {
         Some(ResourceName::Receipts { .. }) => now.receipts != before.receipts,

@@ -10,7 +10,7 @@ use crate::openai::ids;
 use crate::openai::live::WireStream;
 use crate::stream::sse::FrameSender;
 
-/// The state of one stream.
+/// The state of the stream of one chat completion.
 pub(crate) struct ChatStream {
     pub(crate) id: String,
     pub(crate) model: String,

@@ -14,7 +14,7 @@ use crate::stream::sse::FrameSender;
 /// The most bytes of a call's arguments in one event.
 const ARGUMENTS: usize = 4 << 10;
 
-/// The state of one stream.
+/// The state of the event stream of one response.
 pub(crate) struct ResponseStream {
     message: String,
     echo: RequestEcho,
@@ -125,6 +125,7 @@ impl ResponseStream {
 }
 
 impl WireStream for ResponseStream {
+    /// Sends the first two events of a response; false if the client is gone.
     async fn begin_stream(&mut self, frames: &FrameSender) -> bool {
         let response = || json!({"response": self.begun});
         let (created, running) = (response(), response());

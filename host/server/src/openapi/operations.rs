@@ -81,6 +81,7 @@ pub(crate) enum ParameterValues {
     Number(usize, usize),
 }
 
+/// Makes a parameter of the query that may be left out.
 const fn optional_query(
     name: &'static str,
     takes: ParameterValues,

@@ -145,7 +145,7 @@ enum OutboxItem {
     Close(u16, &'static str),
 }
 
-/// One client.
+/// The state of one client's WebSocket.
 struct SocketConnection {
     ctx: Arc<HandlerContext>,
     outbox: mpsc::Sender<OutboxItem>,

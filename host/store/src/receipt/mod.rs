@@ -44,7 +44,7 @@ pub struct ReceiptRow<B = Value> {
 /// A receipt to store, with its contents already as JSON text, so storing many at once costs little.
 pub type NewReceipt = ReceiptRow<JsonText>;
 
-/// JSON as text.
+/// A JSON value as its text, which is stored unchanged.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct JsonText(Box<RawValue>);
@@ -65,7 +65,7 @@ impl JsonText {
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
-    /// The text.
+    /// The value's JSON text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }

@@ -15,6 +15,7 @@ pub(crate) struct AnthropicStream {
 }
 
 impl AnthropicStream {
+    /// A decoder of the answer to `request`, before the first event.
     pub(crate) fn new(request: &ChatRequest, model: &str) -> Self {
         Self {
             answer: StreamedAnswer::for_request(request, model),
@@ -66,6 +67,7 @@ impl ReplyDecoder for AnthropicStream {
         Ok(())
     }
 
+    /// How far the answer has arrived.
     fn progress(&self) -> AnswerProgress {
         match (self.over, &self.answer.stop) {
             (true, _) => AnswerProgress::Over,

@@ -48,6 +48,8 @@ impl<'v> CallFragment<'v> {
     }
 }
 
+/// Reads the arguments of a call. The flag is true if they came as a complete JSON value, and not as a piece
+/// of a text.
 fn read_arguments(value: Option<&Value>) -> (String, bool) {
     match value {
         None | Some(Value::Null) => (String::new(), false),

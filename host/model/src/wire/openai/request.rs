@@ -213,6 +213,7 @@ fn wire_messages<'a>(
     messages
 }
 
+/// Joins the system blocks to one text, with an empty line between two.
 fn system_text(blocks: &[String]) -> Option<Cow<'_, str>> {
     match blocks {
         [] => None,

@@ -149,6 +149,7 @@ fn code_scene(
     })
 }
 
+/// Runs the agent `it`, which must complete its run.
 async fn run_to_end(scene: &AgentScene) -> Result<Outcome, Escape> {
     let outcome = scene.run_agent("it", "task").await?;
     match outcome.status {

@@ -194,6 +194,7 @@ fn check_all_denied(said: &[Value]) -> Stopped {
     Ok(Verdict::with_words(words.join("; ")))
 }
 
+/// Runs the agent `it`, which must complete its run.
 async fn run_to_end(scene: &AgentScene) -> Result<Outcome, Escape> {
     let outcome = scene.run_agent("it", "task").await?;
     match outcome.status {

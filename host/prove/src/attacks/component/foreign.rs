@@ -245,6 +245,8 @@ async fn forge_exit(arena: &Arena, guest: Guest) -> Stopped {
     }
 }
 
+/// Attack `component-command-looks-around`: the attacker looks for variables, and for files above and outside
+/// its directory.
 async fn look_around(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     let call = jar.call_guest(guest).await;
@@ -253,6 +255,8 @@ async fn look_around(arena: &Arena, guest: Guest) -> Stopped {
     call.stopped_if(said == "0nnn", "nothing that it was not given")
 }
 
+/// Attack `component-command-writes-through-its-other-name`: the attacker makes a file below `.`, the
+/// workspace's other name for commands.
 async fn write_other_name(arena: &Arena, guest: Guest) -> Stopped {
     let jar = arena.jar_builder(&[guest]).open().await?;
     let call = jar.call_guest(guest).await;

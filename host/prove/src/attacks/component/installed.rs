@@ -77,6 +77,7 @@ async fn open_catalogue(
     Ok(catalogue.with_home(&tools, &settings, arena.sandbox()).await)
 }
 
+/// Installs a guest as the tool `name`, with a manifest that requests nothing.
 async fn install_tool(arena: &Arena, name: &str, guest: Guest) -> Result<(), Escape> {
     arena.jar_builder(&[]).open().await?;
     let folder = arena.path("home").join("tools").join(name);

@@ -156,6 +156,7 @@ async fn ask_for_samples(arena: &Arena) -> Stopped {
     .await
 }
 
+/// A result by which the server demands input, as a request of the given method.
 fn input_required_result(method: &str) -> serde_json::Value {
     json!({
         "resultType": "input_required",

@@ -186,6 +186,7 @@ fn resource_document(host: &str) -> Vec<PeerAct> {
     json_reply(&json!({"resource": format!("http://{host}/mcp"), "authorization_servers": issuers}))
 }
 
+/// The reply with the metadata of the issuer `name`, whose token endpoint is at `host`.
 fn issuer_document(name: &str, host: &str) -> Vec<PeerAct> {
     json_reply(&json!({
         "issuer": name,

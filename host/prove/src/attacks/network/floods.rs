@@ -99,6 +99,7 @@ fn send_step(authority: &str) -> Value {
     named_step("http-send", authority)
 }
 
+/// The step `step` with the fields of a GET request to `authority`.
 fn named_step(step: &str, authority: &str) -> Value {
     let mut value = get_step(authority, "/");
     if let Some(fields) = value.as_object_mut() {

@@ -168,6 +168,7 @@ fn plain_forms(value: &str) -> Vec<String> {
     ]
 }
 
+/// A value in base64, at each position within a group of three bytes, in both alphabets.
 fn base64_forms(value: &str) -> Vec<String> {
     let padded = ["", "x", "xx"].into_iter().flat_map(|before| {
         ["", "y", "yy"].map(|after| format!("{before}{value}{after}").into_bytes())

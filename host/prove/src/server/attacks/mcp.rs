@@ -135,6 +135,7 @@ pub(super) fn older_message(verb: &str, session: Option<&str>, message: &Value) 
     }
 }
 
+/// The message with the id 1 in an answer, which is JSON or a stream of events.
 fn message_of(answer: &ServerAnswer) -> Result<Value> {
     let lines = answer.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
     let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

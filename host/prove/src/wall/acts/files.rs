@@ -28,6 +28,7 @@ fn by_path<const N: usize>(
     call_kernel(number, [HERE.into(), RawArgument::from_path(&targets.path_at(path)), a, b, c])
 }
 
+/// Performs the system call `number`, which moves or links `from` to `to`.
 fn move_target(number: i64, from: &str, to: &str, targets: &AttackTargets) -> Done {
     let (from, to) = (
         RawArgument::from_path(&targets.path_at(from)),
@@ -36,6 +37,7 @@ fn move_target(number: i64, from: &str, to: &str, targets: &AttackTargets) -> Do
     call_kernel(number, [HERE.into(), from, HERE.into(), to, 0.into()])
 }
 
+/// Opens a file in the `/proc` directory of the victim process.
 fn open_victim_file(targets: &AttackTargets, file: &str, flags: i32) -> Done {
     let path = format!("/proc/{}/{file}", targets.victim);
     call_kernel(

@@ -42,6 +42,7 @@ fn clock_of(process: i32) -> i64 {
     i64::from((!process) << 3 | 2)
 }
 
+/// Executes the script outside the mounts, by `execve` or `execveat`.
 fn execute_script(targets: &AttackTargets, number: i64) -> Done {
     let script = RawArgument::from_path(&targets.path_at("outside/script.sh"));
     match number {

@@ -46,6 +46,7 @@ fn socket_pair(kind: i32) -> Done {
     Ok(i64::from(room.first().copied().unwrap_or_default()))
 }
 
+/// The address 127.0.0.1 with a port, in the form that the kernel reads.
 fn inet_address(port: u16) -> RawArgument {
     let mut bytes = libc::AF_INET.to_le_bytes()[..2].to_vec();
     bytes.extend_from_slice(&port.to_be_bytes());

@@ -149,6 +149,7 @@ impl TokenGate {
         fits.then(|| rules::rights_from_rules(issuer, &holder.checked)).flatten()
     }
 
+    /// The issuers in force. While the settings cannot be read, every token is refused.
     async fn trusted_issuers(&self) -> Result<Arc<[IssuerSetting]>, TokenRefusal> {
         self.settings.in_force().await.map_err(|why| {
             tracing::error!("no token is taken while the settings cannot be read: {why}");

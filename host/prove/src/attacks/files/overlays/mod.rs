@@ -122,6 +122,7 @@ fn check_refused_after(steps: &StepResults, fine: usize, words: &[&str]) -> Stop
     steps.all_refused(fine, words)
 }
 
+/// Checks that a step succeeded with the expected value.
 fn check_step_value(steps: &StepResults, step: usize, expected: &Value) -> Result<(), Escape> {
     let said = steps.step_value(step)?;
     if said == expected {

@@ -136,6 +136,7 @@ async fn copy_large_files(arena: &Arena) -> Stopped {
     steps.check_refused("insufficient-space")
 }
 
+/// The bytes of all files in the overlay's layer.
 fn held_in_layer(arena: &Arena) -> Result<u64, Escape> {
     let mut held = 0;
     for content in std::fs::read_dir(arena.path("layer").join("files"))? {
