@@ -1,9 +1,10 @@
-//! Every language's component, held against the whole suite; the table of the guide is made of it.
+//! Runs the whole conformance suite with the component of every language, and compares the results with the
+//! table in the guide.
 //!
-//! With `BELLJAR_WRITE_DOCS=1` the table in `host/docs/languages.md` is written instead of compared;
-//! `BELLJAR_CONFORMANCE_DIR` names another folder of components, such as those that
-//! `cargo xtask test guests --all` has just built; `BELLJAR_CONFORMANCE_ONLY=c,go` tries these languages
-//! alone, and leaves the table as it is.
+//! Environment variables: `BELLJAR_WRITE_DOCS=1` writes the table in `host/docs/languages.md` instead of
+//! comparing it. `BELLJAR_CONFORMANCE_DIR` names another folder of components, for example the components
+//! that `cargo xtask test guests --all` has just built. `BELLJAR_CONFORMANCE_ONLY=c,go` runs only these
+//! languages, and ignores the table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -17,7 +18,7 @@ use belljar_conformance::{CaseResult, CaseVerdict, SuiteStage};
 use belljar_sandbox::{Sandbox, SandboxConfig, Wasm};
 use flate2::read::DeflateDecoder;
 
-/// The folder of a language's component, and its name in the table.
+/// The file name of a language's component, and the language's name in the table.
 const LANGUAGES: &[(&str, &str)] = &[
     ("rust", "Rust"),
     ("python", "Python"),
@@ -29,7 +30,7 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("assemblyscript", "AssemblyScript"),
 ];
 
-/// The lines around the table in the guide.
+/// The lines before and after the table in the guide.
 const BEGIN: &str = "<!-- made by host/conformance/tests/languages.rs -->";
 const END: &str = "<!-- end -->";
 
@@ -60,8 +61,8 @@ async fn every_language_passes_what_it_offers_and_the_guide_has_the_table() {
     compare(&root.join("host/docs/languages.md"), &table(&results));
 }
 
-/// A conformance component of C, changed in two places: one tool says that it is not possible, another
-/// answers wrongly.
+/// Changes the conformance component of C in two places: one tool reports that its subject is not possible,
+/// another tool answers wrongly.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_answer_fails_and_what_is_not_possible_is_told_with_its_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
@@ -74,7 +75,7 @@ async fn a_wrong_answer_fails_and_what_is_not_possible_is_told_with_its_reason()
     assert!(
         matches!(of("progress arrives in order"), CaseResult::Fail(why) if why.contains("repotred"))
     );
-    // The neighbours pass.
+    // The other cases pass.
     assert_eq!(*of("a file is read"), CaseResult::Pass);
     assert_eq!(*of("each level arrives with its message"), CaseResult::Pass);
 }
@@ -88,7 +89,7 @@ fn unpacked(folder: &Path, name: &str) -> Vec<u8> {
 }
 
 async fn verdicts(name: &str, wasm: Vec<u8>) -> Vec<CaseVerdict> {
-    // Compiling an interpreter takes longer than all of its cases.
+    // The cache saves time: compiling an interpreter takes longer than all cases.
     let cache_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance-cache"));
     let sandbox = Sandbox::new(SandboxConfig { cache_dir, ..SandboxConfig::default() }).unwrap();
     let stage = SuiteStage::new().unwrap();
@@ -104,7 +105,7 @@ fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
     }
 }
 
-/// The table: subjects below one another, languages beside one another.
+/// The table: a row for each subject, a column for each language.
 fn table(results: &BTreeMap<&str, Vec<CaseVerdict>>) -> String {
     let columns: Vec<(&str, &Vec<CaseVerdict>)> =
         LANGUAGES.iter().filter_map(|(_, title)| Some((*title, results.get(title)?))).collect();

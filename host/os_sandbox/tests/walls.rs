@@ -1,7 +1,8 @@
-//! Walls and brokers in processes of their own: a wall goes up for good, so each part runs this
-//! program again, which then plays that part and says how that ended.
+//! Tests walls (the OS sandbox of a process) and brokers in processes of their own. A raised wall cannot be
+//! taken down, so each test part starts this program again; the new process plays the part and prints the
+//! results.
 //!
-//! Without the usual test harness, whose threads would stay outside a wall.
+//! The usual test harness is not used: its threads would stay outside the wall.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 #![allow(missing_docs)]

@@ -1,5 +1,5 @@
-//! A jar in another program: the stock tool `file_read` sees one directory and nothing else, reads a file,
-//! and is refused another.
+//! Shows how a program uses a jar: the stock tool `file_read` sees a single directory, reads a file in that
+//! directory, and is refused a file outside.
 //!
 //! ```sh
 //! cargo run --example call_tool
@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use belljar_sandbox::{Jar, Sandbox, SandboxConfig, compiler_child};
 
 fn main() -> ExitCode {
-    // Strangers' components are compiled in a child process, with limits: this program again.
+    // Components from strangers are compiled in a child process with limits; the child runs this program
+    // again.
     if let Some(done) = compiler_child() {
         return done;
     }
@@ -38,7 +39,7 @@ async fn run_example() -> Result<(), Box<dyn Error>> {
         .build(&sandbox)
         .await?;
 
-    // What a model would ask for: a tool's name, and arguments as JSON.
+    // A call like a model's: the name of a tool, and arguments as JSON.
     let result = jar.call_tool("file_read", r#"{"path": "notes.txt"}"#).await?;
     println!("{}", result.outcome?.text());
     let receipt = result.receipt;

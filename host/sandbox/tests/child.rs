@@ -1,6 +1,6 @@
-//! Compiling in a child: this program is its own compiler.
+//! Compiling in a child process: this program also plays the compiler.
 //!
-//! Without the usual test harness, whose own words on stdout would mix with the code.
+//! The usual test harness is not used: its output on stdout would mix with the compiled code.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 #![allow(missing_docs)]
@@ -54,7 +54,7 @@ fn child() -> Child {
         .unwrap()
 }
 
-/// The child waits for its input meanwhile.
+/// The child waits for its input during the test.
 #[cfg(target_os = "linux")]
 fn the_compilers_child_is_behind_a_wall_before_it_reads() {
     let mut child = child();

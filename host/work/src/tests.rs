@@ -1,4 +1,4 @@
-//! Claims about owners, deadlines and ends.
+//! Tests of owners, deadlines and the ends of jobs.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::*;
 const QUICK: WorkKind = WorkKind { name: "a quick job", time: Duration::from_secs(60) };
 const SHORT: WorkKind = WorkKind { name: "a short job", time: Duration::from_millis(50) };
 
-/// Runs until its signal is raised.
+/// Runs until the signal is raised.
 fn endless(stop: &StopSignal) -> bool {
     while !stop.is_raised() {
         std::thread::yield_now();
@@ -37,7 +37,7 @@ async fn an_owner_who_fills_its_threads_leaves_those_of_others_free() {
     assert_eq!(late, Err(WorkError::TimedOut { kind: "a short job", limit: SHORT.time }));
     assert_eq!(run_job(&QUICK, "neighbour", |_| 7).await, Ok(7));
     jobs.iter().for_each(tokio::task::JoinHandle::abort);
-    // The threads come back once the jobs have seen their signals.
+    // The threads are free again once the jobs have seen their signals.
     assert_eq!(run_job(&QUICK, "greedy", |_| 8).await, Ok(8));
 }
 
@@ -53,7 +53,7 @@ async fn a_job_ends_when_its_caller_has_gone_or_its_time_is_up() {
     first.recv().unwrap();
     caller.abort();
     assert!(ended.recv().unwrap());
-    // Its time is up: whether it returns before its caller stops to wait is a race.
+    // After the time limit, the job may return before or after the caller stops waiting.
     let _ = run_job(&SHORT, "slow", move |stop| send.send(endless(stop)).unwrap()).await;
     assert!(ended.recv().unwrap());
 }

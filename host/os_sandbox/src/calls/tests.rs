@@ -1,5 +1,5 @@
-//! The filters, asked about every call of the lists by an interpreter of their own, for a test
-//! cannot make most of those calls. That the kernel heeds a filter is shown by `tests/walls.rs`.
+//! Tests the syscall filters with a BPF interpreter, because a test cannot make most of the listed system
+//! calls. `tests/walls.rs` shows that the kernel obeys the filters.
 
 use super::*;
 
@@ -10,19 +10,19 @@ fn refused_with(errno: i32) -> u32 {
     0x0005_0000 | errno.unsigned_abs()
 }
 
-/// The kernel's answer to this call: the hardest of all programs' answers.
+/// The kernel's answer to a system call: the strictest answer of all filter programs.
 fn answer(network: bool, call: i64, arguments: [u64; 6]) -> u32 {
     hardest(filter_programs(network).unwrap(), call, arguments)
 }
 
 fn hardest(programs: Vec<BpfProgram>, call: i64, arguments: [u64; 6]) -> u32 {
-    // The last one first: of two errors the kernel takes that of the later program.
+    // In reverse, because of two errors the kernel returns the error of the later program.
     let answers = programs.into_iter().rev().map(|p| run(&p, call, arguments));
-    // Signed, as the kernel compares them: to kill is below everything else.
+    // The kernel compares the answers as signed numbers, so "kill" is the least.
     answers.min_by_key(|answer| (answer & 0xffff_0000).cast_signed()).unwrap()
 }
 
-/// Runs a program of the instructions that filters are made of.
+/// Interprets a filter program. Supports only the instructions that the filters use.
 fn run(program: &BpfProgram, call: i64, arguments: [u64; 6]) -> u32 {
     let mut data = [0_u8; 64];
     let arch: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
@@ -69,7 +69,7 @@ fn what_only_an_intruder_calls_ends_the_process_and_the_rest_is_refused() {
 fn what_is_not_on_the_list_is_refused_whatever_its_number() {
     let plain: Vec<i64> = allowed::plain_calls().collect();
     for call in 0..=1_023 {
-        // No rule lets these arguments through.
+        // No rule allows these arguments.
         let odd = answer(true, call, [u64::MAX; 6]);
         assert_eq!(odd == ALLOWED, plain.contains(&call), "{call}: {odd:#x}");
     }
@@ -110,11 +110,11 @@ fn a_call_that_names_a_process_is_left_for_this_one_alone() {
             assert_ne!(answer(true, call, [kind, who, 0, 0, 0, 0]), ALLOWED, "{call} {kind}");
         }
     }
-    // The clock of another process is its number, turned over.
+    // A clock of another process has a number made from the bitwise complement of the process id.
     let clock = u64::from((!4_711_u32) << 3 | 2);
     assert_ne!(answer(true, libc::SYS_clock_gettime, [clock, 0, 0, 0, 0, 0]), ALLOWED);
     assert_eq!(answer(true, libc::SYS_clock_gettime, [1, 0, 0, 0, 0, 0]), ALLOWED);
-    // Whom a descriptor signals.
+    // These commands choose the process that a descriptor signals.
     for command in [libc::F_SETOWN, 15, 10, 1_026, 1_024] {
         let asked = answer(true, libc::SYS_fcntl, [0, to_argument(command), other, 0, 0, 0]);
         assert_ne!(asked, ALLOWED, "{command}");
@@ -123,7 +123,7 @@ fn a_call_that_names_a_process_is_left_for_this_one_alone() {
 
 #[test]
 fn a_process_makes_threads_and_no_process_or_namespace() {
-    // What the C library asks for.
+    // The flags of the C library for a new thread.
     let thread = 0x003d_0f00;
     let clone = |flags: u64| answer(true, libc::SYS_clone, [flags, 0, 0, 0, 0, 0]);
     assert_eq!(clone(thread), ALLOWED);
@@ -147,7 +147,8 @@ fn a_process_makes_threads_and_no_process_or_namespace() {
 #[test]
 fn nothing_is_typed_for_the_person_and_nothing_makes_it_dumpable() {
     for request in [0x5412, 0x541c, 0x5423, 0x8912, 0x4004_6109] {
-        // The kernel looks at the lower half alone, so the upper half must not matter here.
+        // The kernel only looks at the lower half of the request, so the upper half must not change the
+        // answer.
         for upper in [0, 1 << 32, u64::MAX << 32] {
             let arguments = [0, request | upper, 0, 0, 0, 0];
             assert_ne!(
@@ -260,7 +261,7 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
         assert!(!mapped(libc::MAP_SHARED | libc::MAP_ANONYMOUS), "memory that nobody counts");
         let grows = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_GROWSDOWN;
         assert!(!mapped(grows), "memory that is not counted as data");
-        // INV-550: the kernel does nothing, and the answer is 0.
+        // INV-550: the kernel skips the call and returns 0.
         assert_eq!(ask(processes, libc::SYS_utimensat, [3, 0, 0, 0, 0, 0]), ALLOWED);
         for path in [1, 1 << 40] {
             let by_path = ask(processes, libc::SYS_utimensat, [3, path, 0, 0, 0, 0]);
@@ -296,7 +297,7 @@ fn a_program_has_no_more_of_the_machine_than_its_files_and_its_streams() {
         hardest(program::program_filters(network, false, true).unwrap(), libc::SYS_socket, tcp)
     };
     assert!(socket(true) == ALLOWED && socket(false) != ALLOWED);
-    // An old kernel does not keep signals within the wall.
+    // An old kernel does not keep signals inside the sandbox.
     let filters = program::program_filters(false, true, false).unwrap();
     assert_ne!(hardest(filters, libc::SYS_kill, [1, 0, 0, 0, 0, 0]), ALLOWED);
 }

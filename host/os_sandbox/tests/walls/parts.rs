@@ -1,4 +1,4 @@
-//! The parts that child processes play. Each prints `name: result`, a line for each attempt.
+//! The parts that child processes play. Each part prints a line `name: result` for each attempt.
 #![expect(
     clippy::disallowed_methods,
     reason = "whether walls hold for threads too is what is tried"
@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily as Family, Protocol, SocketType, socket};
 use rustix::process::{Signal, getppid, kill_process, test_kill_process};
 use tokio::io::AsyncReadExt as _;
 
-/// Keeps one thing, and makes others by saying what they were to be made of.
+/// A vault that contains one derived file. A newly made file only states its kind and the source's length.
 pub(crate) struct Shelf;
 
 impl BrokerVault for Shelf {
@@ -166,7 +166,7 @@ fn no_network() {
     tell("neighbour: time goes on", io::Result::Ok(std::time::Instant::now()));
 }
 
-/// Other processes and programs.
+/// Tries to reach other processes, and to run programs.
 fn others() {
     raise(&Wall::default().with_system());
     let parent = getppid().unwrap();
@@ -222,11 +222,11 @@ pub(crate) fn start_with(dir: &Path, hooks: &[&str], programs: Vec<KnownProgram>
         .unwrap()
 }
 
-/// Puts a file of settings in place, and another in its place.
+/// Commands that write the settings file, and that replace the file by another file.
 const WRITE: &str = "printf written > settings";
 const REPLACE: &str = "printf 'not ours' > next && mv next settings";
 
-/// All that a child wrote, and how it ended.
+/// The output of a child, and the child's exit status.
 pub(crate) async fn outcome(mut child: RunningChild) -> String {
     drop(child.stdin.take());
     let mut text = String::new();
@@ -236,7 +236,7 @@ pub(crate) async fn outcome(mut child: RunningChild) -> String {
 }
 
 async fn broker(dir: &Path) {
-    // As a shell hands it down: a descriptor that is open for whoever is started.
+    // Like a descriptor that a shell leaves open: every started program would inherit it.
     let leaked = rustix::io::dup(File::open(dir.join("secret.txt")).unwrap()).unwrap();
     let look = format!("[ -e /proc/self/fd/{} ] && echo open || echo closed", leaked.as_raw_fd());
     let hooks = ["cat secret.txt", "env | cut -d= -f1 | sort", look.as_str(), "exit 7", "pwd"];
@@ -264,7 +264,7 @@ async fn broker(dir: &Path) {
         Ok(text) => text.map_or("nothing".to_owned(), shown),
         Err(error) => error.to_string(),
     };
-    // From outside, as the operator does it: each is another file than the one before.
+    // The hooks change the settings from outside, like an operator. Each change makes a new file.
     let hook = async |hook: &str| outcome(broker.start_hook(hook, dir).await.unwrap()).await;
     println!("no settings: {}", settings().await);
     hook(WRITE).await;
@@ -279,7 +279,7 @@ async fn broker(dir: &Path) {
     tell("neighbour: once more", broker.start_hook("pwd", dir).await);
 }
 
-/// Starts a hook that waits for ever, and waits too.
+/// Starts a hook that waits for ever, and waits for the hook.
 async fn orphans(dir: &Path) {
     // The hook's background process holds `alive` open as long as it lives.
     let hook = "(exec 3<>never; exec 4<>alive; echo up; read x <&3) & wait";
@@ -292,7 +292,7 @@ async fn orphans(dir: &Path) {
     let _ = child.wait().await;
 }
 
-/// A hook that leaves processes behind in sessions of their own, and ends or is given up.
+/// A hook leaves processes in sessions of their own. The hook then ends, or its caller gives up.
 async fn sessions(dir: &Path) {
     let leave =
         "setsid sh -c '(setsid sh -c \"exec 3<>never; exec 4<>alive; echo up; read x <&3\" &)'";
@@ -319,7 +319,7 @@ async fn sessions(dir: &Path) {
     }
 }
 
-/// Waits to be looked at.
+/// Waits, so that the test can look at the process from outside.
 fn concealed() {
     println!("before: {}", std::env::var("BELLJAR_SECRET_OF_THE_TEST").unwrap());
     conceal_process();
@@ -333,7 +333,7 @@ fn concealed() {
     io::stdin().read_line(&mut line).unwrap();
 }
 
-/// A directory that is kept out of one that is read, and one that is read beside it.
+/// A directory that is excluded from a readable directory, and a readable directory beside it.
 fn kept_out(dir: &Path) {
     let mut wall = Wall::default().with_system();
     wall.allow_read(dir);

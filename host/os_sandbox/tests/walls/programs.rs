@@ -1,5 +1,5 @@
-//! The parts about programs: what one can do that was started confined. Each is a shell script, most of
-//! them of the shell's own commands alone, as they may start nothing.
+//! The parts about programs: what a confined program can do. Each program is a shell script. Most scripts
+//! use only the shell's own commands, because the program may not start processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::parts::{outcome, raise, start_with, wall};
 
-/// Attempts with the shell's own commands, because a failing one does not end the shell.
+/// Each attempt is a command of the shell itself, in a form whose failure does not end the shell.
 const ATTEMPTS: &str = r#"
 d=$1
 reads() { x=; read x < "$1" || [ -n "$x" ]; }
@@ -67,11 +67,11 @@ fn known(program: &Program) -> KnownProgram {
     KnownProgram { program: program.clone(), environment: Ok(ProgramEnvironment(given)) }
 }
 
-/// A program without processes of its own.
+/// A program that may not start other processes.
 pub(crate) async fn confined(dir: &Path) {
     let leaked = rustix::io::dup(File::open(dir.join("secret.txt")).unwrap()).unwrap();
     let numbers = [std::process::id().to_string(), leaked.as_raw_fd().to_string()];
-    // The last of them would be a process: the shell takes it for its own end.
+    // `$(export -p)` would start a process, and the refusal would end the shell.
     let script = ATTEMPTS.replace("$(export -p)", "$GIVEN$BELLJAR_SECRET_OF_THE_TEST");
     let bounds = "echo \"bounds: $(ulimit -d)\"";
     let attempts = shell("attempts", &script, 0, dir, &numbers);
@@ -88,7 +88,7 @@ pub(crate) async fn confined(dir: &Path) {
     }
 }
 
-/// Programs that are not started.
+/// Programs that the broker refuses to start.
 pub(crate) async fn refused(dir: &Path) {
     let told = shell("told", "echo here", 0, dir, &[]);
     let changed = Program { network: true, ..told.clone() };
@@ -119,13 +119,13 @@ pub(crate) async fn refused(dir: &Path) {
     println!("afterwards: {}", outcome(child).await);
 }
 
-/// A program that may have two processes beside its first.
+/// A program that may have two processes beside its own.
 pub(crate) async fn processes(dir: &Path) {
     let some = shell("some", "/bin/echo one && /bin/echo two", 2, dir, &[]);
     let many =
         "for n in 1 2 3 4 5 6 7; do (read x < \"$1/write/never\") & done; wait; echo survived";
     let many = shell("many", many, 2, dir, &[]);
-    // Each starts another and ends: whoever looks for them finds few, or none.
+    // Each process starts the next and ends, so a search for the processes finds few of them, or none.
     let comet =
         "cd \"$1/write\"; exec 4<>alive; next() { (next) & }; next; read x < never; echo survived";
     let comet = shell("comet", comet, 2, dir, &[]);
@@ -146,11 +146,11 @@ pub(crate) async fn processes(dir: &Path) {
     );
 }
 
-/// Processes in sessions of their own, that hold `alive` open for as long as they live.
+/// Leaves processes in sessions of their own. Each holds `alive` open until the process ends.
 const LEAVE: &str = "cd \"$1/write\"; setsid /bin/sh -c '(setsid /bin/sh -c \"exec 3<>never; exec \
                      4<>alive; echo up; read x <&3\" &)'";
 
-/// A program that leaves processes behind, and ends or is given up.
+/// A program leaves processes behind. The program then ends, or its caller gives up.
 pub(crate) async fn sessions(dir: &Path) {
     let ends = shell("ends", &format!("{LEAVE}; read x; exit 0"), 8, dir, &[]);
     let waits = shell("waits", &format!("{LEAVE}; exec 3<>never; read x <&3"), 8, dir, &[]);
@@ -173,7 +173,7 @@ pub(crate) async fn sessions(dir: &Path) {
     }
 }
 
-/// Starts a program that waits for ever, and waits too.
+/// Starts a program that waits for ever, and waits for the program.
 pub(crate) async fn orphans(dir: &Path) {
     let waits = shell("waits", &format!("{LEAVE}; exec 3<>never; read x <&3"), 8, dir, &[]);
     let broker = start_with(dir, &[], vec![known(&waits)]);

@@ -1,4 +1,4 @@
-//! Tests of what the parts must come to.
+//! Tests of the results of the parts.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -115,9 +115,9 @@ fn a_broker_ends_with_its_process_and_all_that_it_started() {
     let mut first = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut first).unwrap();
     assert_eq!(first, "up: worked\n");
-    // The hook holds it now, so it opens at once; it reads to its end when the hook is gone.
+    // The hook holds `alive` open, so opening succeeds at once; reading ends when the hook has ended.
     let mut alive = fs::File::open(dir.path().join("alive")).unwrap();
-    // Killed outright: nobody is left to ask the broker for anything.
+    // After SIGKILL, the host process cannot ask the broker to end the hook.
     child.kill().unwrap();
     child.wait().unwrap();
     let mut left = Vec::new();
@@ -134,8 +134,8 @@ fn what_a_hook_leaves_in_sessions_of_its_own_ends_with_it() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     for expected in ["ends: well", "given up: badly"] {
         assert_eq!(lines.next().unwrap().unwrap(), expected);
-        // A writer of one's own, so that opening to read does not wait; then the end of the file
-        // says that no other is left.
+        // With an own writer, opening for reading does not wait. The end of the file then shows that no
+        // other writer is left.
         let path = dir.path().join("alive");
         let own = fs::File::options().read(true).write(true).open(&path).unwrap();
         let mut alive = fs::File::open(&path).unwrap();
@@ -156,7 +156,8 @@ fn keys_of_the_environment_are_not_shown_and_no_core_is_left() {
         told,
         ["before: secret", "dumpable: NotDumpable", "core: Some(0) Some(0)", "its own: secret",]
     );
-    // As another process of the same user would, or one that may read everything.
+    // Reads the environment like another process of the same user, or like a process that may read
+    // everything.
     let environment = fs::read(format!("/proc/{}/environ", child.id())).unwrap_or_default();
     let environment = String::from_utf8_lossy(&environment).into_owned();
     assert!(!environment.contains("secret") && !environment.contains("BELLJAR"), "{environment}");
@@ -186,7 +187,7 @@ fn a_program_has_its_directories_its_variables_and_nothing_else() {
     let mut told = told(&output);
     assert_eq!(told.remove("neighbour: variables").unwrap(), "value", "given, and no other");
     assert_eq!(told.remove("path").unwrap(), "/bin:/usr/local/bin:/usr/bin:/bin");
-    // INV-494: the directory and each file left in it are removed with the program.
+    // INV-494: the directory and every file in it are removed after the program.
     let scratch = told.remove("scratch").unwrap();
     assert!(scratch.starts_with("/tmp/belljar-program-"), "{scratch}");
     assert!(!Path::new(&scratch).parent().unwrap().exists(), "{scratch}");
@@ -277,9 +278,9 @@ fn fifos(place: &Path) {
     }
 }
 
-/// Reads a pipe to its end, which is there when nobody writes to it any more.
+/// Reads a FIFO to its end, which is reached only when no process has the FIFO open for writing.
 fn nobody_holds(path: &Path) {
-    // A writer of one's own, so that opening to read does not wait.
+    // With an own writer, opening for reading does not wait.
     let own = fs::File::options().read(true).write(true).open(path).unwrap();
     let mut alive = fs::File::open(path).unwrap();
     drop(own);
@@ -287,7 +288,7 @@ fn nobody_holds(path: &Path) {
     alive.read_to_end(&mut left).unwrap();
 }
 
-/// All attempts are refused but those of the neighbour, which work.
+/// Checks that all attempts are refused, except the attempts of the neighbour, which work.
 #[track_caller]
 fn refused_but_for_neighbours(part: &str, dir: &Path) -> BTreeMap<String, String> {
     let output = play(part, dir);
@@ -301,7 +302,8 @@ fn refused_but_for_neighbours(part: &str, dir: &Path) -> BTreeMap<String, String
     told
 }
 
-/// A directory to read, one to write, one whose empty directories may go, and a secret.
+/// A directory with a readable part, a writable part, a part whose empty directories may be removed, and a
+/// secret.
 fn directory() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path();

@@ -1,4 +1,4 @@
-//! The URL gate as a table, and the address check.
+//! Tests of the URL check, as a table, and of the address check.
 
 use super::*;
 

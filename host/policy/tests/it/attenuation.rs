@@ -1,4 +1,4 @@
-//! A child never has a right that its parent lacks, nor one that any source withholds.
+//! A child agent never has a right that its parent lacks, nor a right that a source withholds.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 
 use crate::worlds::{TOOLS, asked, grants, manifest, paths, rules, targets};
 
-/// A tree of spawned agents: each entry names its parent among the earlier ones.
+/// A tree of spawned agents. The parent of each entry is an earlier entry.
 fn tree() -> impl Strategy<Value = Vec<(prop::sample::Index, AskedRights, Grants)>> {
     prop::collection::vec((any::<prop::sample::Index>(), asked(), grants()), 1..8)
 }
 
-/// The observable part of rights, apart from how they compute it.
+/// What an agent with these rights may do, whatever the internal form of the rights.
 fn may_do(rights: &Rights) -> Vec<String> {
     let mut may = Vec::new();
     for (name, permission) in rights.offered_tools() {
@@ -78,7 +78,7 @@ proptest! {
                 assert!(rights.secrets().is_empty());
             }
         }
-        // What it may call and read is what it was.
+        // The callable tools and the readable mounts are unchanged.
         let tools = |rights: &Rights| rights.offered_tools().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         assert_eq!(tools(&all[0]), tools(&rights));
         assert_eq!(all[0].mounts().len(), rights.mounts().len());
@@ -268,7 +268,7 @@ proptest! {
                 prop_assert_eq!(Some(note.by), says.decided_by, "{}", tool);
             }
         }
-        // Without a parent, whose lists are its own sources'.
+        // Without a parent, because a parent's lists belong to other sources.
         let (alone, _) = Rights::intersect_rights(&asked, &grants, None);
         for target in targets() {
             let scope = alone.for_tool(&ask);

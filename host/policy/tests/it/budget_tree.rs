@@ -1,4 +1,4 @@
-//! A tree of budgets counts exactly, and no order of operations gets past a limit.
+//! A tree of budgets counts exactly, and no order of operations exceeds a limit.
 
 use belljar_policy::{Budget, BudgetCaps, BudgetLevel, METERS, Meter};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ enum Op {
     Spawn(Index, u64),
     Bill(Index, u64),
     Reserve(Index, u64),
-    /// Gives back the last reservation of a budget.
+    /// Releases the last reservation of a budget.
     Refund(Index),
 }
 
@@ -24,14 +24,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A budget and what the test knows of it.
+/// A budget, and the expected state of the budget.
 struct Node {
     budget: Budget,
     parent: Option<usize>,
     cap: u64,
-    /// Used here, without children.
+    /// The amount that this budget used, without its children.
     own: u64,
-    /// The amount that was reserved and can be given back.
+    /// The open reservations, which can be released.
     held: Vec<u64>,
     billed: bool,
 }
@@ -49,7 +49,7 @@ impl Tree {
         std::iter::successors(Some(at), |at| self.0[*at].parent).collect()
     }
 
-    /// The amount that a budget and all below it used.
+    /// The amount that a budget and all its descendants used.
     fn used(&self, at: usize) -> u64 {
         let below = (0..self.0.len()).filter(|other| self.up(*other).contains(&at));
         below.map(|other| self.0[other].own).sum()

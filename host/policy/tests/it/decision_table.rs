@@ -1,5 +1,5 @@
-//! Every agent x capability x target of a small world, as a committed table. A change here is
-//! a change of what somebody may do: review it like code.
+//! Compares the decision for every agent, capability and target of a small world with a committed table. A
+//! change of the table is a change of what somebody may do, and needs a review like code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ fn ask(guest: &str, access: MountAccess) -> MountAsk {
     MountAsk { guest: GuestPath::new(guest).unwrap(), access }
 }
 
-/// The defaults in small: files to read, and the tools for the network without a host.
+/// A small version of the default grants: files to read, and the network tools without a host.
 fn default_grants() -> Grants {
     Grants {
         tools: tools(&[("file_read", CallPermission::Allow), ("web_fetch", CallPermission::Allow)]),

@@ -1,4 +1,4 @@
-//! The documented table of limits is the one in the code.
+//! The table of limits in the documentation matches the limits in the code.
 
 use belljar_policy::LIMITS;
 
@@ -21,7 +21,7 @@ fn the_page_lists_every_limit_as_the_code_has_it() {
     );
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

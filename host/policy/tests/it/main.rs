@@ -1,5 +1,5 @@
-//! Properties of rights and budgets over arbitrary trees, of paths and of URLs, and the decision
-//! table and the table of limits.
+//! Properties of rights and budgets over arbitrary trees, and of paths and URLs; the decision table; and the
+//! table of limits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

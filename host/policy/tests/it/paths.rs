@@ -1,4 +1,4 @@
-//! Guest paths: what a mount covers is what lies below it, and nothing else.
+//! Guest paths: a mount covers exactly the paths below it.
 
 use std::path::{Component, Path};
 
@@ -12,7 +12,7 @@ use proptest::sample::select;
 const PARTS: &[&str] =
     &["a", "b", "ab", "workspace", ".", "..", "...", "", ".belljar", "a b", "ä", "\u{7f}", "\0"];
 
-/// Paths of a few names, so that they often lie below one another.
+/// Paths made of few names, so that one path is often below another.
 fn path() -> impl Strategy<Value = String> {
     let parts = prop::collection::vec(select(PARTS), 0..5);
     (any::<bool>(), parts, any::<bool>()).prop_map(|(absolute, parts, slash)| {
@@ -22,7 +22,7 @@ fn path() -> impl Strategy<Value = String> {
     })
 }
 
-/// The names of a path, if it is absolute and goes only down.
+/// The names of a path, if the path is absolute and has no `.` or `..`.
 fn names(path: &str) -> Option<Vec<&str>> {
     let down = !path.split('/').any(|part| part == "." || part == "..");
     (path.starts_with('/') && down).then(|| {
@@ -61,8 +61,8 @@ proptest! {
         }
     }
 
-    /// The answer of `explain` about a path is what the mounts of the tool's rights hold, and a
-    /// path that leads up again is allowed by nobody.
+    /// The answer of `explain` about a path agrees with the mounts of the tool's rights. A path that contains
+    /// `..` is always denied.
     #[test]
     fn a_path_is_allowed_only_below_a_mount_with_that_access(
         mounts in prop::collection::vec((path(), select(vec![MountAccess::Read, MountAccess::ReadWrite])), 0..4),
@@ -94,7 +94,7 @@ proptest! {
     }
 }
 
-/// Less stays less, whatever it meets.
+/// The order of access levels: combining keeps the lesser level.
 #[test]
 fn an_overlay_is_more_than_reading_and_less_than_writing() {
     assert!(

@@ -1,5 +1,5 @@
-//! URLs made of their parts, in many spellings: a rule allows what it names, and nothing that
-//! only looks like it.
+//! URLs built from parts, in many spellings: a rule allows exactly what the rule names, and nothing that
+//! only looks similar.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -32,8 +32,8 @@ fn with_port(port: Option<u16>) -> String {
     port.map(|port| format!(":{port}")).unwrap_or_default()
 }
 
-/// A name as somebody may write it: in capitals, percent-encoded, in full-width letters, with
-/// a final dot.
+/// A host name in another spelling: in capitals, percent-encoded, in full-width letters, or with a final
+/// dot.
 fn spelt(name: &str, how: u8) -> String {
     match how {
         0 => name.to_owned(),
@@ -94,8 +94,8 @@ proptest! {
         prop_assert_eq!(RequestTarget::parse(&target.to_string()), Ok(target), "{}", url);
     }
 
-    /// Every notation of an IPv4 address that a URL knows is that address, and the address is
-    /// held against the rules of networks, not those of names.
+    /// Every notation of an IPv4 address in a URL means the same address. The address is checked by the rules
+    /// for networks, not by the rules for names.
     #[test]
     fn an_address_is_the_same_in_every_notation(bits in any::<u32>()) {
         let ip = Ipv4Addr::from_bits(bits);
@@ -116,7 +116,7 @@ proptest! {
         }
     }
 
-    /// An IPv4 address inside an IPv6 one is never public, whatever it is by itself.
+    /// An IPv4 address inside an IPv6 address is never public, even if the IPv4 address alone is public.
     #[test]
     fn no_wrapping_makes_an_address_public(bits in any::<u32>(), low in any::<u64>()) {
         let ip = Ipv4Addr::from_bits(bits);
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// More lists never allow more.
+    /// A further list never allows more.
     #[test]
     fn another_list_only_takes_away(
         first in prop::collection::vec(rule(), 0..4),

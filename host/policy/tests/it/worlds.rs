@@ -1,4 +1,5 @@
-//! Arbitrary definitions, grants and manifests over a few names, so that they meet.
+//! Arbitrary definitions, grants and manifests, made of few names, so that they often refer to the same
+//! things.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +80,7 @@ fn secrets() -> impl Strategy<Value = BTreeSet<SecretName>> {
         .prop_map(|names| names.into_iter().map(|name| SecretName::new(name).unwrap()).collect())
 }
 
-/// Half of the limits stated, from nothing to everything.
+/// About half of the limits have a value, from zero to the maximum.
 fn limits() -> impl Strategy<Value = LimitsRequest> {
     let value = prop_oneof![Just(0), 1..100_u64, Just(u64::MAX)];
     let row = prop::option::of(value);

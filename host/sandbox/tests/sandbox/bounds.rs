@@ -1,4 +1,5 @@
-//! Fuel, time, memory, output, stdio: each bound cuts, is billed, and harms nobody else.
+//! Bounds of fuel, time, memory, output and stdio: each bound stops the call, is billed, and does not affect
+//! other calls.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -99,7 +100,7 @@ async fn a_guest_that_waits_for_ever_ends_with_its_time() {
     assert_text(&jar.call("echo", "{}").await, "{}");
 }
 
-/// Notes that a future wants to be polled again.
+/// Records whether a future was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -137,7 +138,7 @@ async fn a_cancelled_budget_wakes_a_call_that_waits() {
 
 #[tokio::test]
 async fn stores_of_a_jar_share_its_memory_and_give_it_back() {
-    // Asks for 60 pages more; answers 1 if it got them and 0 if not.
+    // Asks for 60 more pages. Answers 1 if the memory grew, and 0 if not.
     let grow = |name: &str| {
         Wasm::new(wat_tool(
             name,
@@ -182,7 +183,7 @@ async fn an_answer_past_its_bound_is_an_error_and_not_a_cut() {
 
 #[tokio::test]
 async fn an_answer_that_would_fill_the_host_is_cut_off_while_it_is_copied() {
-    // Every one of a hundred parts is the same 3 MB of the guest's memory.
+    // Each of a hundred parts refers to the same 3 MB of the guest's memory.
     let mut tool = WatTool::new(
         "bomb",
         "(local $n i32)

@@ -1,4 +1,4 @@
-//! Jars of a program without agents: what is granted is what was said, and what is wrong is told.
+//! Jars of a program without agents: exactly the stated rights are granted, and mistakes are reported.
 
 use belljar_kit::{TestHost, stock};
 use belljar_policy::{DenyCode, Limits, MountAccess};
@@ -30,7 +30,7 @@ async fn a_jar_has_what_its_builder_was_told_and_nothing_else() {
     let refused = blind.call_tool("shell", "{}").await.unwrap_err();
     assert_eq!(refused.code, DenyCode::ToolNotAllowed);
 
-    // The neighbour that may write does.
+    // The neighbour: a jar with the right to write can write.
     let writing = tools().read_write(host.path()).build(&host.sandbox).await.unwrap();
     writing.call_tool("file_write", WRITE).await.unwrap().outcome.unwrap();
     assert_eq!(host.read("new.txt").as_deref(), Some("x"));
@@ -58,7 +58,7 @@ async fn what_is_wrong_with_a_jar_has_a_word_and_a_way_on() {
     assert_eq!(code(file_read().host("not a host")).await, "bad-host");
     assert_eq!(code(file_read().tool(stock("file_read"))).await, "duplicate-tool");
     assert_eq!(code(file_read().read_only("/nowhere")).await, "directory-not-opened");
-    // The first mistake is told, whatever follows.
+    // The first mistake is reported, whatever follows.
     assert_eq!(code(file_read().host("not a host").read_only("/nowhere")).await, "bad-host");
 }
 

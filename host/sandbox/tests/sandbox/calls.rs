@@ -1,13 +1,13 @@
-//! Calls through a jar: answers, errors, order, isolation.
+//! Calls through a jar: answers, errors, order and isolation.
 
 use belljar_kit::{TestHost, WatTool, assert_text, stock, text, wat_tool};
 use belljar_policy::{DenyCode, Rights};
 use belljar_sandbox::{CallEnding, CallError, OutputPart, ProgressReport, ToolErrorKind, Wasm};
 
-/// Answers with its arguments.
+/// A tool body that answers with the arguments.
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
 
-/// Answers with the number of calls that this store has seen, one digit.
+/// A tool that answers with the number of calls of its store, one digit.
 fn counter(name: &str) -> WatTool {
     let mut tool = WatTool::new(
         name,
@@ -20,7 +20,7 @@ fn counter(name: &str) -> WatTool {
     tool
 }
 
-/// The arguments that make [`counter`] trap: three bytes.
+/// Arguments that make [`counter`] trap: three bytes.
 const TRAP: &str = "{ }";
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn a_store_lives_from_call_to_call_and_ends_with_a_trap() {
 /// INV-488.
 #[tokio::test]
 async fn a_text_that_is_not_valid_is_told_as_that_and_the_next_call_is_well() {
-    // `x`, and the bytes that half a surrogate pair is written as.
+    // `x`, then the bytes ED A0 80: half of a surrogate pair, which is not valid UTF-8.
     let bad = "(i32.store (i32.const 0x300) (i32.const 0x80a0ed78))";
     let answers = [
         ("(call $text (i32.const 0x300) (i32.const 4))", "output"),
@@ -215,7 +215,7 @@ async fn a_host_function_that_panics_ends_one_call_and_its_store() {
     let host = TestHost::new();
     let jar = host.jar([Wasm::new(tool.build()), Wasm::new(wat_tool("echo", ECHO))]).await;
     assert_text(&jar.call("count", "{}").await, "1");
-    // The sink runs inside the host function.
+    // The sink runs inside a host function.
     let sink = std::sync::Arc::new(|_| panic!("a bug of the host"));
     let permit = jar.rights.tool("count").unwrap();
     let result = jar.jar.call_with_progress(permit, "{}", Some(sink)).await;

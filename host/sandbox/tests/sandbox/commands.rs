@@ -1,4 +1,4 @@
-//! Commands as tools: what they are given, what comes back, and what stays between calls.
+//! Commands as tools: their input, their output, and what stays between calls.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use belljar_sandbox::{
 };
 use serde_json::{Value, json};
 
-/// Writes its arguments, each behind a line feed, then its variables, then what it reads, and
-/// exits with the number of arguments.
+/// A command that writes its arguments, each after a line feed, then its variables, then its input. The exit
+/// code is the number of arguments.
 const ECHO: &str = r#"(module
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $sizes (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_get" (func $args (param i32 i32) (result i32)))
@@ -109,7 +109,7 @@ async fn a_fixed_line_and_its_variables_are_all_that_a_command_has() {
     call(&jar, json!({ "statement": "select" })).await;
 }
 
-/// Makes `made.txt` in its current directory, and traps then if it has an argument.
+/// A command that makes `made.txt` in its current directory, and then traps if there is an argument.
 const MAKE: &str = r#"(module
   (import "wasi_snapshot_preview1" "path_open"
     (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -141,7 +141,7 @@ async fn the_workspace_is_its_current_directory_with_the_access_that_is_granted(
     let result = jar.call("make", "{}").await;
     assert!(!result.outcome.unwrap().text().contains("\"exit_code\":0"));
     assert_eq!((result.receipt.denials.len(), other.read("made.txt")), (1, None));
-    // Without a mount there is no other name of one.
+    // Without a mount, the file cannot be made.
     let mut builder = other.builder([make()]);
     builder.access = None;
     let result = other.build(builder).await.call("make", "{}").await;
@@ -170,8 +170,8 @@ async fn a_core_module_is_adapted_and_never_loaded_as_it_is() {
     assert!(matches!(error, LoadError::NotWasm), "{error}");
 }
 
-/// Writes the names of the directories that are open when it begins, and exits with the sum of what it
-/// can do from the first: 1 = open `note.txt`, 2 = open `../note.txt`, 4 = make `new.txt`.
+/// A command that writes the names of its preopened directories. The exit code is the sum of what is
+/// possible in the first: 1 = open `note.txt`, 2 = open `../note.txt`, 4 = make `new.txt`.
 const LOOK: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_prestat_dir_name" (func $name (param i32 i32 i32) (result i32)))

@@ -1,4 +1,4 @@
-//! Files through real stores: the stock tools against mounts that allow little.
+//! Files in real stores: the stock tools with mounts that allow little.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn a_tool_cannot_write_what_decides_about_rights() {
     write(&jar, "other.md", "fine").await.outcome.unwrap();
 }
 
-/// Not a wish, but a warning to the operator in `host/docs/security/files.md`.
+/// Documents a known risk, of which `host/docs/security/files.md` warns the operator.
 #[tokio::test]
 async fn git_hooks_are_written_like_any_other_file_of_a_read_write_mount() {
     let host = TestHost::new();

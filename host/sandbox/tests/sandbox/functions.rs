@@ -1,4 +1,4 @@
-//! Functions of components that know nothing of belljar, as tools.
+//! Exported functions of ordinary components, used as tools.
 
 use belljar_kit::{TestHost, component, wat_tool};
 use belljar_sandbox::{
@@ -6,8 +6,8 @@ use belljar_sandbox::{
 };
 use serde_json::{Value, json};
 
-/// Every type that JSON can hold. A list of it is given back as it came, which is the same few
-/// instructions whatever is in it.
+/// An interface with every type that JSON can represent. A list is returned unchanged, so the same few
+/// instructions work for all types.
 const WIT: &str = "
 package test:values@1.0.0;
 interface all {
@@ -113,7 +113,7 @@ async fn text_bytes_errors_and_nothing_each_have_their_form() {
     assert_eq!(error, CallError::Tool { kind: ToolErrorKind::Failed, message });
     let nothing = call("nothing", json!({})).await.unwrap();
     assert_eq!(nothing.parts, [OutputPart::Json("null".to_owned())]);
-    // A store of its own, which lives from call to call like that of any tool.
+    // The component has a store of its own, which stays alive between calls, like every tool's.
     for turn in ["1", "2"] {
         let count = call("count", json!({})).await.unwrap();
         assert_eq!(count.parts, [OutputPart::Json(turn.to_owned())]);
@@ -175,7 +175,7 @@ async fn arguments_that_do_not_fit_are_refused_before_anything_runs() {
             error => panic!("{field}: {error}"),
         }
     }
-    // The count shows that nothing was called in between, and the neighbour answers.
+    // The count shows that no function was called in between. The neighbour answers.
     let counted = jar.call("test_values_all_count", "{}").await.outcome.unwrap();
     assert_eq!(counted.parts, [OutputPart::Json("1".to_owned())]);
     jar.call("echo", "{}").await.outcome.unwrap();

@@ -1,4 +1,4 @@
-//! The network through real stores: the stock page reader against servers on this machine.
+//! The network in real stores: the stock page reader with servers on this machine.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,14 +10,14 @@ use belljar_sandbox::{CallResult, SecretStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A server with one answer for every request; remembers the requests' heads.
+/// A server with the same answer to every request. Records the heads of the requests.
 struct Server {
     at: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// `endless` = the answer's last 1,024 bytes are repeated for good.
+    /// `endless` = the last 1,024 bytes of the answer repeat for ever.
     async fn start(answer: String, endless: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -111,7 +111,7 @@ async fn a_redirect_does_not_lead_past_the_gate() {
     let away =
         format!("HTTP/1.1 302 Found\r\nlocation: {}/x\r\ncontent-length: 0\r\n\r\n", inner.rule());
     let outer = Server::start(away, false).await;
-    // Every host, but of this machine only the one.
+    // All hosts are allowed, but of this machine only one address.
     let jar = jar(&host, &[outer.rule(), "http://*:*".to_owned()], Limits::default()).await;
     let result = fetch(&jar, &outer.rule()).await;
     assert_denied(&result, DenyCode::AddressNotAllowed);

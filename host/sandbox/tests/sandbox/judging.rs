@@ -1,4 +1,4 @@
-//! Hook components: what they say is heard, and whatever goes wrong in one is an error.
+//! Hook components: the verdict is used, and any failure of a hook is an error.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn each_verdict_is_heard_and_reasons_are_cut() {
         panic!("not denied")
     };
     assert_eq!(long.len(), 1_000);
-    // It is told the event, byte for byte.
+    // The hook gets the event, byte for byte.
     let echo = wat_hook("(call $deny (local.get $event) (local.get $event_len))", "");
     assert_eq!(judge(&host, echo).await.unwrap(), HookVerdict::Deny(EVENT.into()));
 }
@@ -60,7 +60,7 @@ async fn a_trap_a_loop_a_hunger_for_memory_and_a_bad_answer_are_errors() {
     assert!(judge(&host, not_text).await.is_ok(), "a zero byte is text");
     let outside = wat_hook("(call $deny (i32.const 0x7fffff00) (i32.const 16))", "");
     assert!(judge(&host, outside).await.is_err());
-    // The next judgement is not touched by any of it.
+    // The next judgement is not affected.
     assert_eq!(judge(&host, wat_hook("(call $pass)", "")).await.unwrap(), HookVerdict::Pass);
 }
 
@@ -79,7 +79,7 @@ async fn a_hook_is_late_or_cancelled_as_an_error() {
 #[tokio::test]
 async fn every_judgement_starts_from_nothing() {
     let host = TestHost::new();
-    // Counts in memory: a second call in the same store would deny.
+    // Counts calls in memory: a second call in the same store would deny.
     let counts = "(i32.store (i32.const 0x80) (i32.add (i32.const 1) (i32.load (i32.const 0x80))))
       (if (result i32) (i32.gt_u (i32.load (i32.const 0x80)) (i32.const 1))
         (then (call $deny (i32.const 0x300) (i32.const 5))) (else (call $pass)))";

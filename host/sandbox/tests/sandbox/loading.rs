@@ -1,4 +1,4 @@
-//! Components that do not load, descriptions that lie, a cache that was tampered with.
+//! Components that do not load, descriptions that are false, and a changed cache.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,7 +162,7 @@ fn sandbox(cache: &Path, compiler: Compiler) -> Sandbox {
     Sandbox::new(config).unwrap()
 }
 
-/// A compiler that notes each run and fails.
+/// A compiler that records each run and fails.
 fn failing(log: &Path, then: &str) -> Compiler {
     let script = format!("echo run >> '{}'; {then}", log.display());
     Compiler::Child { program: "/bin/sh".into(), args: vec!["-c".into(), script.into()] }
@@ -214,7 +214,7 @@ async fn planted_and_altered_code_is_not_loaded() {
     assert_eq!(std::fs::read(&echo_entry).unwrap().len(), good.len(), "written anew");
 }
 
-/// A sandbox whose compiler fails, and which is told that this is the machine code of `echo`.
+/// A sandbox whose compiler fails, and that gets this code as the machine code of `echo`.
 #[expect(unsafe_code, reason = "loading compiled code cannot be checked")]
 fn bringing(cache: &Path, log: &Path, code: &[u8], in_place: bool) -> Sandbox {
     let sandbox = sandbox(cache, failing(log, "exit 1"));
@@ -223,12 +223,12 @@ fn bringing(cache: &Path, log: &Path, code: &[u8], in_place: bool) -> Sandbox {
     } else {
         StockCode::Packed(belljar_engine::pack_code(code).leak())
     };
-    // SAFETY: it is machine code of that component, or has not its form.
+    // SAFETY: the code is machine code of that component, or is not in the form of machine code.
     unsafe { sandbox.know_code(echo().digest(), code) };
     sandbox
 }
 
-/// The same bytes, where a page begins; for ever.
+/// A leaked copy of the code that begins at a page.
 fn on_a_page(code: &[u8]) -> &'static [u8] {
     const PAGE: usize = 64 << 10;
     let room: &'static mut [u8] = vec![0; code.len() + PAGE].leak();
@@ -247,7 +247,7 @@ async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_compo
         bringing(&cache, &log, &code, in_place).load_component(&echo()).await.unwrap();
         assert!(!log.exists(), "the compiler ran");
         assert!(entries(&cache, "cwasm").is_empty(), "it is kept nowhere else");
-        // Of another version of the engine, which the first bytes say.
+        // Code of another engine version, which the first bytes state.
         let mut other = code.clone();
         let version = other.windows(2).position(|bytes| bytes == b"48").unwrap();
         other[version] = b'9';
@@ -255,7 +255,7 @@ async fn code_that_the_program_brings_is_loaded_where_it_fits_and_else_the_compo
             let told = bringing(&cache, &log, &unfit, in_place);
             let error = told.load_component(&echo()).await.unwrap_err();
             assert!(matches!(error, LoadError::Compile(_)), "compiled in its place: {error}");
-            // As it does not fit, what is compiled is kept, and found by the next.
+            // If the code does not fit, the compiled code is cached, and the next sandbox finds it.
             sandbox(&cache, Compiler::InProcess).load_component(&echo()).await.unwrap();
             bringing(&cache, &log, &unfit, in_place).load_component(&echo()).await.unwrap();
             std::fs::remove_dir_all(&cache).unwrap();
@@ -273,7 +273,7 @@ async fn code_in_place_serves_both_engines_and_outlives_each() {
         let host = TestHost::with(|config| {
             (config.cache_dir, config.compiler) = (None, failing(&log, "exit 1"));
         });
-        // SAFETY: it is machine code of that component.
+        // SAFETY: the code is machine code of that component.
         unsafe { host.sandbox.know_code(echo().digest(), StockCode::InPlace(code)) };
         let mut builder = host.builder([echo()]);
         let pooled = host.build(builder.clone()).await;
@@ -318,7 +318,7 @@ async fn a_compiler_that_dies_or_talks_nonsense_is_reported() {
     }
 }
 
-/// A compiler that ends when somebody reads a FIFO in `dir`: nobody does.
+/// A compiler that waits for a reader of a FIFO in `dir`, and never ends.
 fn stuck(dir: &Path) -> String {
     let fifo = dir.join("fifo");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -368,7 +368,7 @@ async fn a_compiler_ends_when_nobody_waits_for_it_any_more() {
     loading.abort();
     assert!(loading.await.unwrap_err().is_cancelled());
     let ended = async {
-        // Until the runtime has taken its status, the system still knows the process.
+        // The process exists for the system until the runtime has collected its status.
         while rustix::process::test_kill_process(id).is_ok() {
             tokio::task::yield_now().await;
         }

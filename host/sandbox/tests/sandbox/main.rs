@@ -1,4 +1,4 @@
-//! The sandbox, from outside: what is promised in the crate's documentation, and what comes of misuse.
+//! Tests of the sandbox by its public interface: the promises of the crate's documentation, and misuse.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Overlays through real stores: the stock tools write, and the directory stays as it is.
+//! Overlays in real stores: the stock tools write, and the directory stays unchanged.
 
 use belljar_kit::{TestHost, stock};
 use belljar_overlay::ChangeKind;
@@ -44,7 +44,7 @@ async fn tools_work_in_an_overlay_as_in_the_workspace_and_leave_it_as_it_is() {
     let moved =
         serde_json::json!({ "command": "mv src lib && rm b.txt && echo more >> lib/a.txt" });
     call(&one, "shell", moved).await.outcome.unwrap();
-    // Another jar of the session sees it at once.
+    // Another jar of the session sees the change at once.
     let other = jar(&host, &overlay).await;
     assert!(read(&other, "lib/a.txt").await.contains("three\nmore"));
     drop((one, other));
@@ -56,7 +56,7 @@ async fn tools_work_in_an_overlay_as_in_the_workspace_and_leave_it_as_it_is() {
     let told: Vec<_> = changes.iter().map(|change| change.path.to_str().unwrap()).collect();
     assert_eq!(told, ["b.txt", "lib", "lib/a.txt", "new", "new/deep.txt"]);
     assert_eq!(changes[0].kind, ChangeKind::Deleted);
-    // The next turn of the session finds it as it was.
+    // The next turn of the session finds the same content.
     drop(overlay);
     let overlay = open(&host, &layers, OverlayQuota::default());
     assert_eq!(overlay.list_changes(), changes);
@@ -130,7 +130,7 @@ async fn a_file_whose_name_is_no_text_is_changed_in_an_overlay_and_in_a_fork_of_
     let changed = overlay.list_changes();
     assert_eq!(changed.len(), 1);
     assert_eq!(changed[0].path.as_os_str().as_bytes(), b"d\xff/caf\xe9.txt");
-    // A subagent's or a worktree's copy of the layer, and back.
+    // A copy of the layer for a subagent or a worktree, and the merge back.
     let fork = overlay.open_fork(layers.path().join("forks")).unwrap();
     let child = jar(&host, fork.overlay()).await;
     assert!(read(&child, path).await.contains("two"));

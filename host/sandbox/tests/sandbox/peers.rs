@@ -1,4 +1,4 @@
-//! The costs of calling other tools, whoever provides them.
+//! The cost of calling other tools, for every kind of provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 const DESCRIPTION: usize = 1 << 20;
 
-/// One tool with much to say of itself.
+/// A provider of a single tool with a long description.
 struct Wordy;
 
 impl PeerPort for Wordy {

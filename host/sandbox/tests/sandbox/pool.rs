@@ -1,4 +1,4 @@
-//! Stores in the pool and outside it.
+//! Stores in the pool and outside the pool.
 
 use belljar_kit::{TestHost, WatTool, assert_text, wat_tool};
 use belljar_policy::{Limits, Meter};
@@ -6,12 +6,12 @@ use belljar_sandbox::{PoolConfig, Wasm};
 
 const ECHO: &str = "(call $text (local.get $args) (local.get $args_len))";
 
-/// Pages of one pool slot.
+/// The memory of a pool slot, in pages.
 const SLOT: u32 = 4_096;
 
 const PAGE: u64 = 65_536;
 
-/// Limits with room for two slots' memory.
+/// Limits with the memory of two slots.
 fn roomy() -> Limits {
     Limits { memory_bytes: 2 * u64::from(SLOT) * PAGE, ..Limits::default() }
 }
@@ -67,7 +67,7 @@ async fn stores_that_find_the_pool_full_open_outside_it_and_warn_once() {
     assert_text(&third.call("echo", "{}").await, "{}");
     let warnings = host.sandbox.warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("pool of stores is full"), "{warnings:?}");
-    // A store that is open keeps working where it is.
+    // A store that is already open is not affected.
     assert_text(&first.call("echo", "{}").await, "{}");
     assert_text(&second.call("echo", "{}").await, "{}");
 }

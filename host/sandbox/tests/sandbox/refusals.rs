@@ -36,7 +36,7 @@ async fn a_socket_is_refused_with_the_interfaces_own_error() {
     let host = TestHost::new();
     let jar = host.jar([Wasm::new(tool.build())]).await;
     let result = jar.call("socket", "{}").await;
-    // An error (1), and of its cases `access-denied` (1).
+    // The digits are the result `error` (1) and its case `access-denied` (1).
     assert_text(&result, "11");
     let denial = &result.receipt.denials[0];
     assert_eq!(denial.code, DenyCode::InterfaceNotGranted);
@@ -53,12 +53,12 @@ async fn without_a_host_a_request_is_refused_and_recorded() {
     assert_denied(&result, DenyCode::InterfaceNotGranted);
     assert!(matches!(result.outcome, Err(CallError::Tool { .. })), "{:?}", result.outcome);
     assert_eq!(result.receipt.bytes.sent, 0);
-    // The receipt says where it would have gone; the tool's own words do not.
+    // The receipt contains the target of the request; the tool's message does not.
     let target = |result: &CallResult| result.receipt.denials[0].target.clone();
     assert_eq!(target(&result).as_deref(), Some("http://127.0.0.1:9"));
     let facts = &result.receipt.denials[0].facts;
     assert!(facts.contains("no host is granted") && !facts.contains("wasi:"), "{facts}");
-    // However often: what was made for a refused request is given back.
+    // Repeated often: the resources of a refused request are released.
     for _ in 0..300 {
         let again = jar.call("web_fetch", r#"{"url": "https://tides.test/x?y"}"#).await;
         assert_eq!(target(&again).as_deref(), Some("https://tides.test"));
@@ -90,9 +90,10 @@ async fn a_read_only_mount_is_not_written() {
     assert!(result.receipt.paths_written.is_empty());
 }
 
-/// A tool that answers with the setting `k` of its arguments; empty = there is none.
+/// A tool that answers with the setting whose name is `k` of its arguments. Empty = there is no such
+/// setting.
 fn config_tool() -> Wasm {
-    // Looks up its arguments without their braces.
+    // Uses the arguments without braces as the name.
     let mut tool = WatTool::new(
         "config",
         "(call $get (i32.add (local.get $args) (i32.const 6)) (i32.sub (local.get $args_len) (i32.const 8)) (i32.const 0x300))
@@ -125,7 +126,7 @@ async fn a_guest_learns_that_a_secret_exists_and_never_its_value() {
     builder.secrets = BTreeSet::from([name("granted")]);
     builder.store.insert(name("granted"), secret());
     builder.store.insert(name("other"), secret());
-    // A setting that goes by a secret's name does not stand in for it.
+    // A setting with the name of a secret does not replace the secret.
     builder.config = BTreeMap::from([("secret.other".to_owned(), "set".to_owned())]);
     let jar = host.build(builder).await;
     let get = |key: &str| format!("{{\"k\":\"{key}\"}}");
@@ -146,7 +147,7 @@ async fn settings_are_told_and_a_secret_without_a_value_does_not_exist() {
     let get = |key: &str| format!("{{\"k\":\"{key}\"}}");
     assert_text(&jar.call("config", &get("color")).await, "red");
     assert_text(&jar.call("config", &get("other")).await, "");
-    // Granted, but the operator gave no value: it does not exist.
+    // Granted, but without a value from the operator: the secret does not exist.
     assert_text(&jar.call("config", &get("secret.absent")).await, "");
 }
 

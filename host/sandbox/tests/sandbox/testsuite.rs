@@ -1,8 +1,9 @@
-//! Commands that nobody here wrote: the ready-built tests of WASI preview 1 in
-//! `tests/peers/wasi-testsuite`, each adapted as it would be installed, and run as a tool in a jar.
+//! Commands by other authors: runs the compiled tests of WASI preview 1 in `tests/peers/wasi-testsuite`.
+//! Each test is adapted like an installed command, and runs as a tool in a jar.
 //!
-//! With `BELLJAR_WASI_TESTSUITE=DIR`, a checkout of the suite's branch with ready-built tests, all of its
-//! tests for preview 1 run, those in Rust too, each as `--dir ROOT::/` has it run.
+//! With `BELLJAR_WASI_TESTSUITE=DIR`, a checkout of the suite's branch with compiled tests, all tests of the
+//! suite for preview 1 run, including the tests in Rust. Each runs with the directory that `--dir ROOT::/`
+//! would give.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ use belljar_policy::MountAccess;
 use belljar_sandbox::{CommandForm, OutputPart, Wasm};
 use serde_json::{Value, json};
 
-/// Tests that do not pass here, each with what it meets: the adapter, on any host that uses it.
+/// Tests that fail here, each with the reason: the adapter behaves the same on every host.
 const DEVIATIONS: &[(&str, &str)] = &[
     ("args_get-multiple-arguments", HEAP),
     ("environ_get-multiple-variables", HEAP),
@@ -23,7 +24,7 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Tests of the whole suite that do not pass here besides; `host/docs/programs.md` says so.
+/// Further tests of the whole suite that fail here; see `host/docs/programs.md`.
 const DEVIATIONS_OF_WHOLE: &[(&str, &str)] = &[
     ("nofollow_errors", LINKS),
     ("path_exists", LINKS),
@@ -43,16 +44,16 @@ fn suite() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/wasi-testsuite")
 }
 
-/// Where the whole suite lies, if somebody says so.
+/// The environment variable with the directory of the whole suite.
 const WHOLE: &str = "BELLJAR_WASI_TESTSUITE";
 
-/// One test of the suite.
+/// A test of the suite.
 struct Case {
     name: String,
-    /// Where it looks for its files.
+    /// The guest path of the test's files.
     at: &'static str,
     wasm: Vec<u8>,
-    /// Its description; an empty object where it has none.
+    /// The test's description. An empty object if there is none.
     says: Value,
     folder: PathBuf,
 }
@@ -102,7 +103,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Runs one in a workspace of its own. The error says what was other than expected.
+/// Runs a test in a workspace of its own. The error describes the difference.
 async fn run(case: &Case) -> Result<(), String> {
     let host = TestHost::new();
     let component =
@@ -130,7 +131,7 @@ async fn run(case: &Case) -> Result<(), String> {
     if head["exit_code"].as_u64() != Some(expected) {
         return Err(format!("it ended with {head}, not with {expected}"));
     }
-    // Without a word about it, it may write what it likes.
+    // If the description does not mention the output, any output is correct.
     let Some(stdout) = case.says["stdout"].as_str() else { return Ok(()) };
     match output.parts.get(1) {
         Some(OutputPart::Text(text)) if text == stdout => Ok(()),

@@ -1,4 +1,4 @@
-//! The host traits called as a guest would, on a real directory, without a guest.
+//! Tests call the host traits as a guest would, on a real directory, without a guest.
 
 mod closed;
 mod limits;
@@ -23,7 +23,7 @@ use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 use super::{ClosedPaths, FilesCtx, FilesView, OpenMount};
 use crate::receipt::record::CallRecord;
 
-/// A store's files over temporary directories: `/rw` and `/ro`, with a file in each.
+/// The file context of a store over temporary directories: `/rw` and `/ro`, with a file in each.
 struct Rig {
     ctx: FilesCtx,
     table: ResourceTable,
@@ -91,7 +91,7 @@ impl Rig {
         self.view().open_at(fd(dir), follow, path.to_owned(), open, flags).await
     }
 
-    /// Opens and reads a whole small file.
+    /// Opens a small file, and reads the whole content.
     async fn read(&mut self, dir: u32, path: &str) -> FsResult<String> {
         let file = self.open(dir, path, How::Read).await?;
         let rep = file.rep();
@@ -100,7 +100,7 @@ impl Rig {
         Ok(String::from_utf8(result?.0).unwrap())
     }
 
-    /// Opens, creating or truncating, and writes.
+    /// Opens a file, created or truncated, and writes the text.
     async fn write(&mut self, dir: u32, path: &str, text: &str) -> FsResult<()> {
         let file = self.open(dir, path, How::Replace).await?;
         let rep = file.rep();
@@ -109,12 +109,12 @@ impl Rig {
         result.map(drop)
     }
 
-    /// The codes of the refusals so far, oldest first; forgets them.
+    /// The codes of the refusals so far, oldest first. Clears the list.
     fn denials(&self) -> Vec<DenyCode> {
         self.record.drain_lists().0.denials.into_iter().map(|denial| denial.code).collect()
     }
 
-    /// The neighbour of every refusal: an ordinary file can still be written and read.
+    /// Checks after a refusal that an ordinary file can still be written and read.
     async fn assert_works(&mut self) {
         self.write(self.rw, "neighbour.txt", "fine").await.unwrap();
         assert_eq!(self.read(self.rw, "neighbour.txt").await.unwrap(), "fine");
@@ -122,7 +122,7 @@ impl Rig {
     }
 }
 
-/// How a test opens.
+/// How a test opens a file.
 #[derive(Debug, Clone, Copy)]
 enum How {
     Read,
@@ -153,12 +153,12 @@ fn mount(guest: &str, access: MountAccess, host: &Path) -> OpenMount {
     mount_in(guest, access, host, &[])
 }
 
-/// The same where belljar made these directories for agents to work in.
+/// A mount like `mount`, with directories that belljar made for agents to work in.
 fn mount_in(guest: &str, access: MountAccess, host: &Path, work: &[PathBuf]) -> OpenMount {
     mount_beside(guest, access, host, work, &[])
 }
 
-/// The same where some directories are closed.
+/// A mount like `mount_in`, with some closed directories.
 fn mount_beside(
     guest: &str,
     access: MountAccess,
@@ -182,7 +182,7 @@ fn own(rep: u32) -> Resource<Descriptor> {
     Resource::new_own(rep)
 }
 
-/// The error that the guest gets.
+/// The error code that the guest gets.
 fn code<T: std::fmt::Debug>(result: FsResult<T>) -> ErrorCode {
     result.expect_err("refused").downcast().expect("an error code, not a trap")
 }

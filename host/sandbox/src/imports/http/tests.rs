@@ -1,4 +1,4 @@
-//! The gate against servers on this machine, with a resolver that answers as told.
+//! Tests of the HTTP gate with servers on this machine and a scripted resolver.
 
 mod coded;
 mod held;
@@ -27,15 +27,14 @@ use super::gate::HttpGate;
 use super::{ConnectionLimit, HttpCtx, HttpOptions, JarSecrets, NameResolver};
 use crate::receipt::record::CallRecord;
 
-/// A server that answers every connection with the same pieces, and remembers the heads of
-/// the requests.
+/// A server that answers every connection with the same pieces, and records the heads of the requests.
 struct Server {
     at: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-/// A server's next act after its pieces.
+/// What a server does after its pieces.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Close,
@@ -94,7 +93,7 @@ async fn answer(
         if stream.write_all(piece).await.is_err() || stream.flush().await.is_err() {
             return;
         }
-        // Lets the reader take the piece by itself.
+        // Lets the reader receive the piece separately.
         tokio::task::yield_now().await;
     }
     match then {
@@ -104,7 +103,7 @@ async fn answer(
     let _ = stream.shutdown().await;
 }
 
-/// Answers one list after the other, the last one for good, and counts.
+/// A resolver that returns one list after the other, and then the last list each time. Counts the questions.
 #[derive(Clone, Default)]
 struct Names {
     answers: Arc<Mutex<VecDeque<Vec<IpAddr>>>>,
@@ -132,7 +131,7 @@ impl NameResolver for Names {
     }
 }
 
-/// One store's gate.
+/// The gate of one store.
 struct Rig {
     gate: Arc<HttpGate>,
     record: Arc<CallRecord>,
@@ -143,7 +142,7 @@ struct Rig {
 struct Reply {
     status: StatusCode,
     headers: HeaderMap,
-    /// As far as it came, and how it ended.
+    /// The body as far as it arrived, or the error.
     body: Result<String, Error>,
     passed: Vec<u8>,
 }
@@ -199,7 +198,7 @@ impl Rig {
         Ok(Reply { status: parts.status, headers: parts.headers, body, passed })
     }
 
-    /// The codes of the refusals so far; forgets them.
+    /// The codes of the refusals so far. Clears the list.
     fn denials(&self) -> Vec<DenyCode> {
         self.record.drain_lists().0.denials.into_iter().map(|denial| denial.code).collect()
     }
@@ -212,7 +211,7 @@ fn full(body: &str) -> WasiBody {
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
 
-/// Asserts the kind of an error; wasmtime's has no equality.
+/// Asserts the kind of an error, because wasmtime's error type has no equality.
 macro_rules! assert_error {
     ($result:expr, $pattern:pat) => {
         match $result {

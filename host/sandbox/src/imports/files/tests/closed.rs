@@ -1,9 +1,9 @@
-//! Directories that are closed by what they are.
+//! Directories that are closed by identity, not by name.
 
 use super::routes::write_routes;
 use super::*;
 
-/// Mounts `path` with these closed, and opens it.
+/// Mounts `path` with some closed directories, and opens the mount.
 fn mounted(rig: &mut Rig, path: &str, closed: &[&str]) -> u32 {
     let closed: Vec<PathBuf> = closed.iter().map(|path| rig.host(path)).collect();
     let mount = mount_beside("/m", MountAccess::ReadWrite, &rig.host(path), &[], &closed);
@@ -33,7 +33,7 @@ async fn every_write_route_into_a_closed_directory_is_refused_whatever_leads_the
         for (route, error) in write_routes(&mut rig, dir, name).await {
             assert_eq!(error, ErrorCode::NotPermitted, "{route} {name}");
         }
-        // As a new file too, which a name alone would not have told.
+        // The write routes also try a new file in the directory: its name alone is not protected.
         assert_eq!(rig.read(dir, name).await.unwrap(), "agent", "{name}");
     }
     for new in ["kept/b.md", "kept/agents/b.md", "by/b.md"] {
@@ -55,7 +55,7 @@ async fn no_other_directory_takes_the_place_of_a_closed_one() {
     rig.put("x/fake/agents/a.md", "the guest's");
     rig.symlink("deep/er", "x/way");
     rig.symlink("way/real", "x/home");
-    // The way there: two links, and the directories above it.
+    // The path to the closed directory: two links, and the directories above.
     let dir = mounted(&mut rig, "x", &["x/home"]);
     for name in ["home", "way", "deep", "deep/er", "deep/er/real"] {
         let mut view = rig.view();
@@ -68,7 +68,7 @@ async fn no_other_directory_takes_the_place_of_a_closed_one() {
     }
     assert_eq!(rig.text("x/home/agents/a.md"), "agent");
     assert_eq!(rig.text("x/fake/agents/a.md"), "the guest's");
-    // The neighbours: directories on nobody's way are moved.
+    // The neighbours: a directory that is not on the path to a closed directory can be moved.
     rig.view().rename_at(fd(dir), "fake".into(), fd(dir), "moved".into()).await.unwrap();
     rig.assert_works().await;
 }
@@ -136,7 +136,7 @@ async fn times_are_not_set_by_what_is_open_for_reading() {
         assert_eq!(code(set), ErrorCode::NotPermitted, "{path}");
     }
     assert_eq!(before(&rig), was);
-    // The neighbours: a file that is open for writing, and a directory that may be written.
+    // The neighbours: a file that is open for writing, and a writable directory.
     for (path, how) in [("plain/b.md", How::Write), ("plain", How::Directory)] {
         let open = rig.open(dir, path, how).await.unwrap().rep();
         rig.view().set_times(fd(open), long_ago(), long_ago()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Bytes, open files, files made, entries listed.
+//! Limits of written and read bytes, open files, new files and listed entries.
 
 use super::*;
 use crate::imports::files::{MAX_LISTED, MAX_MADE};
@@ -111,7 +111,7 @@ async fn a_stream_reads_to_the_end_and_closes() {
 
 #[tokio::test]
 async fn open_files_are_limited_and_given_back() {
-    // Two are the mounts.
+    // Two of the open files are the mounts.
     let mut rig = Rig::with(&limits());
     let one = rig.open(rig.rw, "note.txt", How::Read).await.unwrap().rep();
     let two = rig.open(rig.rw, "note.txt", How::Read).await.unwrap().rep();
@@ -194,7 +194,7 @@ fn a_disk_that_is_full_is_told_to_the_operator_and_a_limit_is_not_called_one() {
     let (lists, bytes, _) = record.drain_lists();
     assert!(lists.denials[0].facts.starts_with("the disk that holds `/workspace/a.txt` is full"));
     assert_eq!(bytes.written, 0, "what was not written is not billed");
-    // Past its own limit the guest is told the same, and the disk is not blamed.
+    // Above the guest's own limit, the guest gets the same error, and the receipt does not blame the disk.
     let error = write_billed(&device, &record, "/workspace/a.txt", &[0; 101], None).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(28));
     assert!(!record.drain_lists().0.denials[0].facts.contains("disk"));

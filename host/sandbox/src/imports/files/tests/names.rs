@@ -1,4 +1,4 @@
-//! Protected names by every detour, and ways out of a mount.
+//! Tries to write protected names by every detour, and to leave a mount.
 
 use wasmtime_wasi::p2::bindings::filesystem::types::HostDirectoryEntryStream as _;
 
@@ -36,7 +36,7 @@ async fn a_protected_file_is_not_written_by_any_detour() {
     for path in detours {
         let error = code(rig.open(rig.rw, path, How::Replace).await);
         let refused = matches!(error, ErrorCode::NotPermitted);
-        // A directory that does not exist in this spelling is not there at all.
+        // In this spelling, the directory does not exist.
         let absent = path == ".BELLJAR/new.md" && error == ErrorCode::NoEntry;
         assert!(refused || absent, "{path}: {error:?}");
     }
@@ -107,7 +107,7 @@ async fn nothing_on_the_way_of_a_protected_link_is_put_elsewhere_or_replaced() {
     }
     let unlinked = rig.view().unlink_file_at(fd(rw), "now".into()).await;
     assert_eq!(code(unlinked), ErrorCode::NotPermitted);
-    // A link that leads nowhere yet is not given a meaning either.
+    // A link without a target cannot be given a target either.
     let made = rig.view().rename_at(fd(rw), "other".into(), fd(rw), "missing".into()).await;
     assert_eq!(code(made), ErrorCode::NotPermitted);
     rig.view().create_directory_at(fd(rw), "missing".into()).await.unwrap();
@@ -117,7 +117,8 @@ async fn nothing_on_the_way_of_a_protected_link_is_put_elsewhere_or_replaced() {
     assert_eq!(rig.text("rw/AGENTS.md"), "rules");
     assert_eq!(rig.text("rw/sub/AGENTS.md"), "rules");
     assert!(!rig.host("rw/.belljar").exists());
-    // The neighbours: files beside it are written, directories off its way are moved.
+    // The neighbours: other files beside the target are written, and directories that are not on the path are
+    // moved.
     rig.write(rw, "docs/v1/other.md", "fine").await.unwrap();
     rig.view().rename_at(fd(rw), "other".into(), fd(rw), "moved".into()).await.unwrap();
     rig.assert_works().await;
@@ -133,7 +134,7 @@ async fn a_protected_link_means_the_same_however_it_is_written() {
     rig.symlink("../rw/docs/rules.md", "rw/AGENTS.md");
     rig.symlink(mount.join("cfg"), "rw/.belljar");
     rig.symlink(mount.join("made/later.md"), "rw/belljar.toml");
-    // By a link in the mount to what lies outside of it.
+    // A link in the mount that leads outside.
     rig.put("rw/sub/note.txt", "a note");
     rig.symlink("../../ro/note.txt", "rw/sub/way");
     rig.symlink("way", "rw/sub/AGENTS.md");
@@ -207,7 +208,7 @@ async fn a_work_directory_is_written_wherever_it_lies_and_nothing_else_there_is(
             "{name}"
         );
     }
-    // Also by mounts that begin elsewhere, or at a link that leads there.
+    // The same by mounts that begin deeper, or at a link to the directory.
     let below = format!("{work}/.belljar/agents");
     let up = format!("{work}/up");
     for path in ["x/.belljar", own, &below, &up, "x/.belljar/tenants/2/workspace"] {
@@ -309,7 +310,7 @@ async fn a_file_with_another_name_elsewhere_is_read_but_not_changed() {
     assert!(!rig.host("rw/third.txt").exists());
     assert_eq!(rig.read(rw, "inside.txt").await.unwrap(), "outside");
 
-    // A name can be moved; what it means stays as it is.
+    // The name can be moved; the file outside keeps its permissions and times.
     rig.put("rw/open.sh", "old");
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(rig.host("rw/open.sh"), open).unwrap();
@@ -341,7 +342,7 @@ async fn a_directory_swapped_for_a_link_meanwhile_never_leads_out() {
     });
     let (mut tried, mut inside, mut refused) = (0, 0, 0);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-    // Until both have been met, and often.
+    // Until both results have occurred, and often enough.
     while tried < 1_000 || inside == 0 || refused == 0 {
         assert!(std::time::Instant::now() < deadline, "{inside} inside, {refused} refused");
         tried += 1;
@@ -363,7 +364,7 @@ async fn a_directory_swapped_for_a_link_meanwhile_never_leads_out() {
     rig.assert_works().await;
 }
 
-/// The names of a directory, as a guest is told them.
+/// The names of a directory, as a guest sees them.
 async fn listed(rig: &mut Rig, dir: u32) -> Vec<String> {
     let listing = rig.view().read_directory(fd(dir)).await.unwrap().rep();
     let mut names = Vec::new();
@@ -402,7 +403,7 @@ async fn a_name_that_is_no_text_is_listed_and_reached_by_its_spelling() {
     let dir = rig.open(rw, "d\\xFF", How::Directory).await.unwrap().rep();
     assert_eq!(listed(&mut rig, dir).await, ["in"]);
     assert_eq!(rig.read(dir, "in").await.unwrap(), "below");
-    // They are written, moved, linked and removed by it too.
+    // The guest can also write, move, link and remove files by the escaped name.
     rig.write(rw, "caf\\xE9.txt", "changed").await.unwrap();
     assert_eq!(std::fs::read_to_string(host(b"caf\xe9.txt")).unwrap(), "changed");
     assert_eq!(std::fs::read_to_string(host(b"caf\\xE9.txt")).unwrap(), "letters");
@@ -411,7 +412,7 @@ async fn a_name_that_is_no_text_is_listed_and_reached_by_its_spelling() {
     assert_eq!(std::fs::read_to_string(host(b"d\xff/th\xe9")).unwrap(), "changed");
     rig.view().unlink_file_at(fd(rw), "d\\xFF/th\\xE9".into()).await.unwrap();
     assert_eq!(std::fs::read_dir(host(b"d\xff")).unwrap().count(), 1);
-    // Another spelling of a name is none, and no spelling leads out.
+    // Other spellings of a name do not name the file, and no spelling leads outside.
     std::fs::write(host("é".as_bytes()), "text").unwrap();
     assert_eq!(code(rig.read(rw, "\\xC3\\xA9").await), ErrorCode::NoEntry);
     assert_eq!(code(rig.read(rw, "\\x2E\\x2E/outside.txt").await), ErrorCode::NoEntry);
@@ -440,7 +441,7 @@ async fn what_a_protected_link_means_is_protected_under_a_name_that_is_no_text()
     let error = code(rig.open(rw, "d\\xFF/rules.md", How::Replace).await);
     assert!(matches!(error, ErrorCode::NotPermitted), "{error:?}");
     std::fs::remove_file(rig.host("rw/.belljar")).unwrap();
-    // By the link in its own directory alone.
+    // Now only the link in the file's own directory protects the file.
     let error = code(rig.open(rw, "d\\xFF/rules.md", How::Replace).await);
     assert!(matches!(error, ErrorCode::NotPermitted), "{error:?}");
     let rules = rig.host("rw").join(odd).join("rules.md");

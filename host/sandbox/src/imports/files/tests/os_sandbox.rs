@@ -1,5 +1,5 @@
-//! The OS sandbox where the first one is down: the check of rights is swapped for one that
-//! always allows, in a process of its own.
+//! The OS sandbox without the first boundary: in a separate process, the check of rights is replaced by a
+//! check that always allows.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,8 @@ use crate::{
     CallResult, Jar, JarSpec, JarTool, OutputPart, Sandbox, SandboxConfig, ToolOutput, Wasm,
 };
 
-/// Says which part a process plays: `walled`, or `open` for the proof that the seam is one.
+/// The environment variable with the part that a process plays: `walled`, or `open` to prove that the
+/// replaced check matters.
 const ROLE: &str = "BELLJAR_OS_SANDBOX_ROLE";
 
 const WORKED: &str = "worked";
@@ -39,7 +40,7 @@ fn where_every_check_allows_the_os_sandbox_still_refuses() {
     }
 }
 
-/// Runs this test again in a child; gives what it tried and how each ended.
+/// Runs this test again in a child process. Returns the result of each attempt.
 fn play(role: &str) -> BTreeMap<String, String> {
     let name = concat!(module_path!(), "::where_every_check_allows_the_os_sandbox_still_refuses");
     let name = name.split_once("::").unwrap().1;
@@ -58,8 +59,8 @@ fn play(role: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(told).collect()
 }
 
-/// Everything that a guest could try with the first wall down, by the host's own functions and by
-/// real tools. Each attempt says whether it had an effect, whatever the call returned.
+/// Everything that a guest could try without the first boundary, by the host's own functions and by real
+/// tools. Each attempt prints whether it had an effect, whatever the call returned.
 fn alone(walled: bool) {
     let mut rig = Rig::new();
     let sandbox = Sandbox::new(SandboxConfig::default()).unwrap();
@@ -72,7 +73,7 @@ fn alone(walled: bool) {
         assert!(raised.landlock.is_some() && raised.seccomp, "{raised:?}");
     }
     seam::allow_all();
-    // All on this one thread: the harness has others, which have no wall.
+    // Everything runs on this thread: other threads of the test harness have no wall.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         host_functions(&mut rig).await;
@@ -109,7 +110,7 @@ async fn host_functions(rig: &mut Rig) {
     tell("neighbour: another file of a mount", wrote && read);
 }
 
-/// Two jars: one whose tool reaches out, and its neighbour.
+/// Two jars: one whose tool tries to reach outside, and a neighbour.
 async fn real_tools(rig: &Rig, sandbox: &Sandbox, tools: &[(&'static str, Wasm)]) {
     let jar = jar(sandbox, rig.host("rw"), tools).await;
     let passwd = call(&jar, "file_read", r#"{"path": "../../../../../../../etc/passwd"}"#).await;

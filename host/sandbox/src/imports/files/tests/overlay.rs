@@ -1,4 +1,4 @@
-//! Overlays, called as a guest would.
+//! Overlays, tested by calls as a guest makes them.
 
 mod attacks;
 mod differential;

@@ -1,4 +1,4 @@
-//! Paths and links at random, against the system's own resolution.
+//! Compares the resolution of random paths with random links with the system's own resolution.
 
 use belljar_overlay::walk::{
     DiskDir, DiskTree, FollowMode, PathEnd, WalkError, WalkStart, walk_by,
@@ -11,9 +11,9 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-/// Directories that are always there; `f` is a file in each.
+/// Directories that always exist; each contains a file `f`.
 const DIRS: [&str; 4] = ["", "a", "a/b", "c"];
-/// Names from which paths and link targets are made. `l0` to `l3` are links.
+/// The names in paths and link targets. `l0` to `l3` are links.
 const PARTS: [&str; 11] = ["a", "b", "c", "f", "l0", "l1", "l2", "l3", "..", ".", "new"];
 
 fn path() -> impl Strategy<Value = String> {
@@ -45,8 +45,9 @@ fn tree(links: &[(usize, String)]) -> (TempDir, PathBuf) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..Default::default() })]
 
-    /// A path that is resolved leads where the system says, and that is inside; a path that
-    /// the system resolves is resolved too, unless it leaves on the way.
+    /// A resolved path leads to the same object as the system's resolution, and the object is inside the
+    /// root. A path that the system resolves is also resolved here, unless the path leaves the root on the
+    /// way.
     #[test]
     fn a_path_leads_where_the_system_says_or_is_refused(links in links(), path in path()) {
         let (_home, root) = tree(&links);

@@ -1,10 +1,10 @@
-//! Every route by which something could be written.
+//! Tries every way to write to a file or directory.
 
 use super::*;
 use types::NewTimestamp;
 
-/// Tries every write route from one directory onto one existing file `name` and one new
-/// name; gives the route and the error of each.
+/// Tries every write operation in a directory on an existing file `name` and on a new name. Returns each
+/// route with its error.
 pub(super) async fn write_routes(
     rig: &mut Rig,
     dir: u32,
@@ -35,7 +35,7 @@ pub(super) async fn write_routes(
     errors
 }
 
-/// As [`write_routes`], over a descriptor opened for reading.
+/// Like [`write_routes`], with a descriptor that was opened for reading.
 async fn descriptor_routes(rig: &mut Rig, dir: u32, name: &str) -> Vec<(&'static str, ErrorCode)> {
     let file = rig.open(dir, name, How::Read).await.unwrap().rep();
     let mut view = rig.view();
@@ -146,13 +146,13 @@ async fn a_name_that_a_file_had_only_on_its_way_is_not_among_those_written() {
         rig.record.drain_lists().0.paths_written.into_iter().collect::<Vec<_>>()
     };
     assert_eq!(written(&mut rig, ".old.new", "old.txt").await, ["/rw/old.txt"]);
-    // What was there before is gone from there: that is a change.
+    // The moved file existed before the call, so its old path changed too.
     rig.put("rw/there", "x");
     assert_eq!(written(&mut rig, "there", "moved").await, ["/rw/moved", "/rw/there"]);
     rig.put("rw/there", "x");
     rig.view().unlink_file_at(fd(rw), "there".into()).await.unwrap();
     assert_eq!(written(&mut rig, "there", "again").await, ["/rw/again", "/rw/there"]);
-    // What an earlier call made was there before this one.
+    // For the next call, a file made by an earlier call is an existing file.
     rig.write(rw, "made", "x").await.unwrap();
     rig.record.drain_lists();
     rig.view().rename_at(fd(rw), "made".into(), fd(rw), "later".into()).await.unwrap();

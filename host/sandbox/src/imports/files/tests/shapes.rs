@@ -1,4 +1,4 @@
-//! Files that are no files, paths that are no paths.
+//! Objects that are not regular files, and paths that are not valid.
 
 use super::*;
 use rustix::fs::{CWD, FileType as Type, Mode, mknodat};

@@ -1,4 +1,4 @@
-//! Secrets that are found, and texts that are not.
+//! Texts in which a secret is found, and texts in which none is.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn found_by<'a>(forms: &SecretForms, pieces: impl IntoIterator<Item = &'a [u8]>)
     scanner.has_match()
 }
 
-/// With these characters escaped, and the others as they are.
+/// The value with the characters of `of` escaped, and the others unchanged.
 fn escaped(value: &str, of: impl Fn(char) -> bool, escape: impl Fn(u32) -> String) -> String {
     value.chars().map(|c| if of(c) { escape(c.into()) } else { c.into() }).collect()
 }
@@ -23,8 +23,8 @@ fn json(value: &str) -> String {
     serde_json::to_string(value).unwrap()
 }
 
-/// The secret of a review, and what servers make of it that do no more than their language does
-/// by default.
+/// A secret from a security review. The spellings below are what servers make of the secret by the default
+/// functions of their languages.
 const REVIEWED: &str = "Qk9/ab+cd8F0zz&Lm2\"Pq7Xy3w==";
 
 fn spellings(value: &str) -> Vec<(&'static str, String)> {
@@ -92,7 +92,7 @@ fn what_a_language_makes_of_a_value_by_default_is_found() {
         let forms = SecretForms::from_value(value.as_bytes());
         for (name, text) in spellings(value) {
             assert!(found_by(&forms, [text.as_bytes()]), "{name}: {text}");
-            // What stands before may look like the beginning of an escape.
+            // The text before the secret may look like the beginning of an escape.
             for before in ["%", "\\", "\\u", "&", "&#", "%2", "%25", "\\\\", "&%\\u{&%", "%%%%%"] {
                 let text = format!("{before}{text}");
                 assert!(found_by(&forms, [text.as_bytes()]), "{name}: {text}");
@@ -124,14 +124,14 @@ fn what_an_escaped_value_lacks_or_has_too_much_is_not_found() {
     for at in 0..REVIEWED.len() {
         let (before, rest) = REVIEWED.split_at(at);
         for near in [format!("{before}{}", &rest[1..]), format!("{before}:{rest}")] {
-            // A character more before the first one is the value, and something before it.
+            // An added character before the first one leaves the value complete.
             let whole = near.contains(REVIEWED);
             for (name, text) in spellings(&near) {
                 assert_eq!(found_by(&forms, [text.as_bytes()]), whole, "{name}: {text}");
             }
         }
     }
-    // Escapes of other bytes, and what is no escape.
+    // Escapes of other bytes, and invalid escapes.
     for (one, other) in [
         ("/", "\\u002e"),
         ("/", "\\u02f"),
@@ -232,7 +232,7 @@ fn a_form_that_begins_with_zeros_is_not_found_before_the_text() {
     assert!(found_by(&forms, [&b"\0\0\0"[..], b"\0abcd"]));
 }
 
-/// One of the ways to write a byte, by number.
+/// The byte in one of several notations, chosen by number.
 fn written(byte: u8, way: u8) -> String {
     let c = char::from(byte);
     let name = match byte {
@@ -281,7 +281,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(found_by(&forms, text.as_bytes().chunks(size)), plain);
     }
 
-    /// Also where the value itself and what stands before it look like escapes.
+    /// The value itself, and the text before it, may look like escapes.
     #[test]
     fn a_value_is_found_in_every_mix_of_escapes(
         value in "[ -~]{8,80}|[%2561\\\\ux{}&#;am]{8,80}",
@@ -295,7 +295,7 @@ proptest::proptest! {
         proptest::prop_assert!(found_by(&forms, text.as_bytes().chunks(size)), "{}", text);
     }
 
-    /// The value has none of the letters and digits that escapes have.
+    /// The value contains no letter or digit that occurs in an escape.
     #[test]
     fn a_value_that_lacks_one_of_its_escapes_is_not_found(
         value in "[ghijkvwyz=/\"&-]{8,80}",

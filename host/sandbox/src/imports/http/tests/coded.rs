@@ -1,4 +1,4 @@
-//! Replies that are compressed although nobody asked.
+//! Replies that are compressed although the request did not ask for compression.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! Room that a guest can fill without sending it.
+//! Memory that a guest can fill without sending a request.
 
 use super::*;
 use crate::imports::http::HttpView;

@@ -1,4 +1,4 @@
-//! Bytes, headers, connections, time.
+//! Limits of bytes, headers, connections and time.
 
 use super::*;
 use belljar_policy::Meter;

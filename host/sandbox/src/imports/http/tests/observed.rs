@@ -1,7 +1,7 @@
-//! Observations of an exchange by a guest and its peer, for two secrets.
+//! What a guest and its peer can observe of an exchange has to be the same for two different secrets.
 //!
-//! The peer guesses at both of them, one beginning after the other. Time is the test's own, so
-//! that it is compared to the nanosecond.
+//! The peer guesses ever longer beginnings of both secrets. Time is simulated, so times are compared
+//! exactly.
 
 use super::*;
 use crate::imports::http::connect::{CheckedConnection, HttpTimeouts};
@@ -14,26 +14,26 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Alike in length, and in how many of their bytes are escaped.
+/// Two secrets of the same length, with the same number of escaped bytes.
 const SECRETS: [&str; 2] = ["Kq7/first+value%x", "Zm3+other/guess%y"];
 
-/// All that there is to see of an exchange.
+/// Everything that can be observed of an exchange.
 #[derive(Debug, PartialEq)]
 struct Observed {
-    /// When the head or an error was there, and how often the exchange was polled until then.
+    /// When the head or an error arrived, and how often the exchange was polled until then.
     answered: (Duration, usize),
     /// The head, or the error.
     head: Result<(StatusCode, HeaderMap), String>,
-    /// The frames, with the time and the polls of each; an error in the place of the last.
+    /// The frames, each with its time and number of polls. An error takes the place of the last frame.
     frames: Vec<(Duration, usize, Result<Bytes, String>)>,
     trailers: Option<HeaderMap>,
-    /// The peer's view: when each piece was taken from it, when the connection ended.
+    /// What the peer observes: when each piece was read, and when the connection ended.
     peer: Vec<(Duration, bool)>,
-    /// Calls and bytes, which a guest pays for in fuel.
+    /// The calls and bytes that the guest pays for in fuel.
     work: (u64, u64),
 }
 
-/// How a peer sends its pieces.
+/// How a peer ends its reply.
 #[derive(Debug, Clone, Copy)]
 enum Ends {
     Waits,
@@ -54,7 +54,7 @@ async fn observe(secret: &str, pieces: &[Vec<u8>], ends: Ends) -> Observed {
         rig.gate.check_request(request.uri(), request.method(), request.headers()).unwrap();
 
     let began = Instant::now();
-    // Small, so that the peer notices when the host reads.
+    // A small buffer, so that the peer notices when the host reads.
     let (ours, theirs) = tokio::io::duplex(32);
     let peer = tokio::spawn(peer(theirs, pieces.to_vec(), ends, began));
     let (times, place) = (HttpTimeouts::from_options(None), rig.gate.acquire_connection().unwrap());
@@ -88,7 +88,7 @@ async fn observe(secret: &str, pieces: &[Vec<u8>], ends: Ends) -> Observed {
     Observed { answered, head, frames, trailers, peer, work: rig.record.host_work() }
 }
 
-/// The result of a future, and how often it was polled.
+/// The result of a future, and how often the future was polled.
 async fn polled<F: Future>(future: F) -> (usize, F::Output) {
     let mut future = pin!(future);
     let mut polls = 0;
@@ -132,7 +132,7 @@ fn chunk(text: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
 }
 
-/// Replies with a guess in all places where a guest would look.
+/// Replies with a guess, in every place that a guest would look at.
 fn replies(guess: &[u8]) -> Vec<(Vec<Vec<u8>>, Ends)> {
     let text = [guess, b"!"].concat();
     let bytes = || text.chunks(1).map(chunk);
@@ -141,17 +141,17 @@ fn replies(guess: &[u8]) -> Vec<(Vec<Vec<u8>>, Ends)> {
     let length = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n", text.len()).into_bytes();
     let line = [b"x-guess: ", &*text, b"\r\n"].concat();
     vec![
-        // At once; byte by byte; the guess at the end of a piece and the rest later.
+        // All at once; byte by byte; the guess at the end of a piece, with the rest later.
         (vec![[&length, &b"\r\n"[..], &text].concat()], Ends::Waits),
         (begin().chain(bytes()).chain(end()).collect(), Ends::Waits),
         (
             begin().chain([chunk(guess), chunk(b"!"), chunk(guess)]).chain(end()).collect(),
             Ends::Waits,
         ),
-        // The connection is reset, or falls silent, with the guess last.
+        // After the guess, the connection is reset or stops.
         (begin().chain([chunk(guess)]).collect(), Ends::Resets),
         (begin().chain([chunk(guess)]).collect(), Ends::Stalls),
-        // In the head, in its last line, in the trailers.
+        // The guess in the status line, in a header, and in the trailers.
         (vec![[&length, &*line, b"\r\n", &text].concat()], Ends::Waits),
         (vec![[b"HTTP/1.1 200 ", &*text, b"\r\ncontent-length: 0\r\n\r\n"].concat()], Ends::Waits),
         (begin().chain([[b"0\r\n", &*line, b"\r\n"].concat()]).collect(), Ends::Waits),
@@ -172,7 +172,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
 #[tokio::test(start_paused = true)]
 async fn a_beginning_of_the_secret_shows_in_no_byte_no_piece_and_no_time() {
     for form in SECRETS.into_iter().flat_map(forms) {
-        // Without its last eight bytes no form is whole, not even one that leaves out its ends.
+        // Without the last eight bytes, no form is complete, not even a form that omits its ends.
         for end in 1..=form.len() - 8 {
             for (pieces, ends) in replies(&form[..end]) {
                 let [one, other] = SECRETS.map(|secret| observe(secret, &pieces, ends));
@@ -199,14 +199,14 @@ async fn where_a_secret_stands_shows_neither_to_the_guest_nor_to_its_peer() {
     for before in [1, 49, 50, 333, 600] {
         assert_eq!(observe(other, &place(before), Ends::Waits).await, first, "{before}");
     }
-    // The equality of a whole guess is what shows, and nothing beside it.
+    // Only the equality of a whole guess is visible.
     let passed = observe(held, &place(0), Ends::Waits).await;
     assert!(passed.head.is_ok());
     assert_eq!(
         (passed.answered, passed.peer, passed.work),
         (first.answered, first.peer, first.work)
     );
-    // A reply that breaks off says the same with a secret in it as without one.
+    // An incomplete reply gives the same result with a secret as without a secret.
     for ends in [Ends::Resets, Ends::Stalls] {
         let mut pieces = place(0);
         pieces.pop();

@@ -1,4 +1,4 @@
-//! Where requests may not go, and in which form they may not come.
+//! Requests that are refused for their target or their form.
 
 use super::*;
 

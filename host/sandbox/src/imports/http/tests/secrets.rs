@@ -1,4 +1,4 @@
-//! Secrets: where they go, and what comes back.
+//! Secrets: which requests get them, and what a reply may contain.
 
 use super::*;
 use crate::imports::http::{Secret, SecretStore};
@@ -21,7 +21,7 @@ fn rig(rules: &[&str], bound: &str) -> Rig {
     Rig::with(rules, &Limits::default(), HttpOptions::default(), secrets(bound))
 }
 
-/// A server with a secret bound to it.
+/// A server, and a rig with a secret for the server.
 async fn bound(reply: &[&[u8]]) -> (Server, Rig) {
     let server = Server::start(reply, Then::Close).await;
     let rule = format!("http://{}", server.at);
@@ -174,7 +174,7 @@ async fn what_cannot_be_searched_is_refused_only_in_a_run_with_secrets() {
         assert_error!(rig.get(&server.url("/")).await, Error::HttpResponseContentCoding(_));
         assert_eq!(rig.denials(), [DenyCode::SecretInReply]);
         let rule = format!("http://{}", server.at);
-        // Whoever asks for a coding gets the bytes as they came.
+        // Without a secret, a request that asks for a coding gets the reply unchanged.
         let asks = Request::get(server.url("/")).header("accept-encoding", "gzip, br");
         Rig::new(&[&rule]).send(asks, "", None).await.unwrap().body.unwrap();
     }
@@ -254,7 +254,7 @@ async fn what_another_tool_of_the_run_is_sent_is_searched_too() {
     assert_eq!(stranger.get(&server.url("/")).await.unwrap().body.unwrap(), VALUE);
 }
 
-/// The secrets of a tool that has none, in a run that has one.
+/// The secrets of a tool without a secret, in a run in which another tool has a secret.
 fn of_another_tool() -> JarSecrets {
     let name = SecretName::new("key").unwrap();
     let mut store = SecretStore::default();

@@ -1,4 +1,4 @@
-//! TLS, with an authority that only these tests trust.
+//! TLS, with a certificate authority that only these tests trust.
 
 use super::*;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -91,7 +91,7 @@ async fn a_server_without_tls_is_no_https_server() {
     let server = Server::start(&[OK], Then::Close).await;
     let rig = rig(&server, trusted());
     let url = format!("https://api.test:{}/", server.at.port());
-    // It waits for the end of a head that never comes.
+    // The server waits for the end of a head that never comes.
     let connect_timeout = Some(std::time::Duration::from_millis(50));
     let options = RequestOptions { connect_timeout, ..RequestOptions::default() };
     let sent = rig.send(Request::get(url), "", Some(options)).await;

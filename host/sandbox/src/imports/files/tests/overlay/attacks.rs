@@ -1,4 +1,4 @@
-//! Attacks of a hostile guest on an overlay, and changes below it meanwhile.
+//! Attacks of a hostile guest on an overlay, during changes of the lower directory.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -10,7 +10,7 @@ use super::world::over;
 use crate::imports::files::ClosedPaths;
 use rustix::fs::{CWD, FileType as Type, Mode, mknodat};
 
-/// An overlay of `lower` in the rig's home, and the descriptor of its top.
+/// An overlay of `lower` in the rig's home, and the descriptor of the overlay's root.
 fn overlaid(rig: &mut Rig, lower: &str, quota: OverlayQuota) -> (Overlay, u32) {
     std::fs::create_dir_all(rig.host(lower)).unwrap();
     let (lower, layer) = (rig.host(lower), rig.host(&format!("{lower}.layer")));
@@ -48,7 +48,7 @@ async fn names(rig: &mut Rig, dir: u32) -> Vec<String> {
     names
 }
 
-/// The neighbour of every refusal, in the overlay itself.
+/// Checks after a refusal that the overlay can still be written and read.
 async fn assert_writes(rig: &mut Rig, dir: u32) {
     rig.write(dir, "neighbour", "fine").await.unwrap();
     assert_eq!(rig.read(dir, "neighbour").await.unwrap(), "fine");
@@ -72,7 +72,7 @@ async fn what_is_written_through_an_overlay_is_not_written_below() {
     assert_eq!(rig.text("low/a.txt"), "below");
     assert_eq!(rig.text("low/d/b.txt"), "below too");
     assert_eq!(std::fs::read_dir(rig.host("low")).unwrap().count(), 2);
-    // Whoever has less access sees the same.
+    // A mount with less access shows the same content.
     let reading = mounted(&mut rig, over("/read", &overlay).at_most(MountAccess::Read));
     assert_eq!(rig.read(reading, "a.txt").await.unwrap(), "above");
     for (route, error) in write_routes(&mut rig, reading, "a.txt").await {
@@ -101,7 +101,7 @@ async fn names_of_the_layer_are_names_like_others() {
         let refused = code(rig.open(top, way, How::Replace).await);
         assert_eq!(refused, ErrorCode::NotPermitted, "{way}");
     }
-    // To write over them or to remove them moves nothing else.
+    // Replacing or removing these files has no effect on the layer's own files.
     rig.view().rename_at(fd(top), "index".into(), fd(top), "files/1".into()).await.unwrap();
     rig.view().unlink_file_at(fd(top), "lock".into()).await.unwrap();
     let seen = names(&mut rig, top).await;
@@ -132,13 +132,14 @@ async fn what_was_hidden_is_not_shown_again() {
             assert_eq!(found.is_ok(), moved, "{path} after {from} to {to}");
         }
     }
-    // Not by a directory of the old name, and not by what its owner makes there.
+    // Neither a new directory of the old name nor files that the owner makes there bring the moved content
+    // back.
     rig.view().create_directory_at(fd(top), "d".into()).await.unwrap();
     rig.put("low/d/f", "made anew below");
     assert_eq!(code(rig.read(top, "d/f").await), gone);
     assert_eq!(code(rig.read(top, "x/f").await), gone);
     assert_eq!(names(&mut rig, top).await, ["d", "x"]);
-    // A file that was made and removed leaves nothing of what came below meanwhile.
+    // After a new file is removed, a lower file that was made meanwhile under the same name does not appear.
     rig.write(top, "mine", "mine").await.unwrap();
     rig.put("low/mine", "theirs");
     rig.view().unlink_file_at(fd(top), "mine".into()).await.unwrap();
@@ -167,7 +168,7 @@ async fn no_link_below_leads_out_of_an_overlay() {
     let linked = view.link_at(fd(top), PathFlags::empty(), "up".into(), fd(top), "up2".into());
     assert_eq!(code(linked.await), ErrorCode::NotPermitted);
     assert_eq!(code(moved), ErrorCode::NotPermitted);
-    // Moved, and only then swapped below for a link that leads out.
+    // The directory is moved first; then the lower directory is replaced by a link that leads outside.
     rig.view().rename_at(fd(top), "d".into(), fd(top), "e".into()).await.unwrap();
     rig.put("secret/note.txt", "outside");
     std::fs::remove_dir_all(rig.host("low/d")).unwrap();
@@ -185,7 +186,7 @@ async fn no_link_below_leads_out_of_an_overlay() {
 async fn a_directory_swapped_for_a_link_below_is_not_copied_from() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let mut rig = Rig::new();
-    // One for each copy.
+    // One file for each copy.
     for n in 0..500 {
         rig.put(&format!("secret/{n}"), "outside");
         rig.put(&format!("low/d/{n}"), NOTE);
@@ -256,7 +257,7 @@ async fn holes_and_lengths_count_in_an_overlay() {
     assert!(writer.blocking_write_and_flush(vec![b'x'; 11].into()).await.is_err());
     rig.table.delete(stream).unwrap();
     assert_eq!(rig.denials(), vec![DenyCode::LimitReached; 4]);
-    // What would have to be copied counts before it is.
+    // The bytes to copy are counted before they are copied.
     assert_eq!(code(rig.open(top, "sparse", How::Write).await), full);
     rig.open(top, "ten", How::Write).await.unwrap();
     assert_eq!(overlay.used_quota().bytes, 100);
@@ -264,12 +265,12 @@ async fn holes_and_lengths_count_in_an_overlay() {
     let b = rig.open(top, "b", How::Write).await.unwrap().rep();
     assert_eq!(code(rig.view().write(fd(b), b"x".to_vec(), 0).await), full);
     rig.denials();
-    // A file without a name holds its bytes as long as it is open.
+    // The bytes of a file without a name count as long as the file is open.
     rig.view().unlink_file_at(fd(top), "a".into()).await.unwrap();
     assert_eq!(overlay.used_quota().bytes, 100);
     HostDescriptor::drop(&mut rig.view(), own(file)).unwrap();
     assert_eq!(overlay.used_quota().bytes, 10);
-    // Emptied first, nothing has to be copied.
+    // If the file is truncated first, nothing has to be copied.
     rig.write(top, "sparse", "short").await.unwrap();
     assert_eq!(overlay.used_quota().bytes, 15);
     assert_eq!(std::fs::metadata(rig.host("low/sparse")).unwrap().len(), 1 << 40);
@@ -329,7 +330,7 @@ async fn many_names_fill_an_overlay_whatever_they_are() {
     assert_eq!(overlay.used_quota().files, 6);
     let seen = ["2", "3", "4", "5", "6", "7", "8", "9", "dir", "file", "one"];
     assert_eq!(names(&mut rig, top).await, seen);
-    // What is removed makes room.
+    // Removing a file makes room.
     rig.view().unlink_file_at(fd(top), "file".into()).await.unwrap();
     rig.write(top, "more", "x").await.unwrap();
     assert_eq!(std::fs::read_dir(rig.host("low")).unwrap().count(), 10);
@@ -361,7 +362,7 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
     assert_eq!(code(moved), ErrorCode::NotPermitted);
     assert!(rig.denials().iter().all(|code| *code == DenyCode::PathNotAllowed));
     assert_eq!(overlay.list_changes(), []);
-    // Nor what a link of such a name means.
+    // The target of a link with a protected name cannot be written either.
     let (linked, linked_top) = overlaid(&mut rig, "linked", plenty());
     for (route, error) in [
         ("open", code(rig.open(linked_top, "means.md", How::Replace).await)),
@@ -380,7 +381,8 @@ async fn protected_names_are_not_changed_in_an_overlay_either() {
     assert_writes(&mut rig, top).await;
 }
 
-/// The home of whoever runs belljar is the workspace, and the layers lie in belljar's own there.
+/// The workspace is the home directory of the user, and the layers are in belljar's data directory inside
+/// it.
 #[tokio::test]
 async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
     for (own, linked) in
@@ -394,7 +396,7 @@ async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
             rig.symlink("dotfiles/own", "low/.belljar");
         }
         let (low, layer) = (rig.host("low"), rig.host(&format!("{own}/layers/mine")));
-        // The second has no protected name: the host names it.
+        // The second directory has no protected name: the host names the directory.
         let none = OverlayQuota { bytes: 0, files: 0 };
         let pool = OverlayPool::new(plenty(), none).with_hidden(rig.host("low/me/named"));
         let overlay = Overlay::open_in(&low, &layer, &pool).unwrap();
@@ -420,7 +422,8 @@ async fn a_layer_in_a_protected_directory_is_not_seen_through_its_overlay() {
         let dir = rig.open(top, above, How::Read).await.unwrap().rep();
         let seen = if linked { "other" } else { "note.txt" };
         assert_eq!(names(&mut rig, dir).await, [seen]);
-        // Nothing takes its place, and what holds it is neither moved nor empty.
+        // No object can take the name of the hidden directory, and the parent directory can neither be moved
+        // nor removed.
         let mut view = rig.view();
         assert!(view.create_directory_at(fd(top), own.into()).await.is_err());
         let moved = view.rename_at(fd(top), above.into(), fd(top), "x".into()).await;
@@ -493,7 +496,7 @@ async fn another_name_of_a_file_below_keeps_its_content() {
     assert_eq!((before.mtime(), before.mtime_nsec()), (after.mtime(), after.mtime_nsec()));
     let changes = overlay.list_changes();
     assert_eq!(changes.len(), 1);
-    // Whoever applies it is told that others would see it.
+    // The change tells whoever applies it that the file has other links.
     assert_eq!(changes[0].original.unwrap().links, 3);
     assert_writes(&mut rig, top).await;
 }
@@ -512,7 +515,7 @@ async fn special_files_below_are_neither_opened_nor_copied() {
     let moved = rig.view().rename_at(fd(top), "fifo".into(), fd(top), "f".into()).await;
     assert_eq!(code(moved), ErrorCode::NotPermitted);
     assert_eq!(overlay.list_changes(), []);
-    // Swapped in after the index knew it as a file.
+    // Replaced by a FIFO after the index recorded a file.
     rig.view().rename_at(fd(top), "note.txt".into(), fd(top), "n".into()).await.unwrap();
     std::fs::remove_file(rig.host("low/note.txt")).unwrap();
     mknodat(CWD, rig.host("low/note.txt"), Type::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -559,7 +562,7 @@ async fn a_mount_without_its_overlay_is_not_opened() {
     assert!(OpenMount::open(&mount("rw", MountAccess::Overlay), &[], &none).is_err());
     let other = OpenMount::open_over(&mount("ro", MountAccess::Overlay), &overlay, &[], &none);
     assert!(other.is_err(), "an overlay of another directory");
-    // More access than that does not reach the directory.
+    // A mount with more access than `Overlay` still does not write to the lower directory.
     let more =
         OpenMount::open_over(&mount("rw", MountAccess::ReadWrite), &overlay, &[], &none).unwrap();
     let mut rig = rig;

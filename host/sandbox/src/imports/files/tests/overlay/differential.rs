@@ -1,6 +1,6 @@
-//! Random sequences of operations, on a tree that is written in place and on the same tree through
-//! overlays: each result, each refusal and all that is seen in the end are the same, also after the
-//! overlays were closed and opened again; and the lower directories are as they were.
+//! Runs random sequences of operations on a directory that is written in place, and on the same directory
+//! through overlays. Each result, each refusal and the final content have to be the same, also after the
+//! overlays were closed and opened again. The lower directories have to stay unchanged.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,13 +8,13 @@ use std::os::unix::fs::MetadataExt as _;
 use super::super::*;
 use super::world::{Fd, Op, Random, Side, names, plant, scratch};
 
-/// Sequences that `cargo test` takes, unless `BELLJAR_OVERLAY_SEQUENCES` says how many.
+/// The number of sequences in `cargo test`, unless `BELLJAR_OVERLAY_SEQUENCES` says otherwise.
 const SEQUENCES: u64 = 10_000;
 
-/// Operations of one sequence.
+/// The number of operations in a sequence.
 pub(super) const LENGTH: usize = 50;
 
-/// Sequences that found something once.
+/// Seeds of sequences that once found a difference.
 const KEPT: &str = include_str!("seeds.txt");
 
 fn path(random: &mut Random, names: &[&str]) -> String {
@@ -41,7 +41,7 @@ fn path(random: &mut Random, names: &[&str]) -> String {
 }
 
 pub(super) fn op(random: &mut Random, names: &[&str], fds: usize) -> Op {
-    // Most often one of the last: most of the first are directories.
+    // Often one of the newest descriptors, because most of the oldest are directories.
     let at = match random.below(3) {
         0 => random.below(fds),
         1 => random.below(6),
@@ -113,7 +113,7 @@ pub(super) fn op(random: &mut Random, names: &[&str], fds: usize) -> Op {
     }
 }
 
-/// The content of a directory of the host, to the last time of each file.
+/// The content of a host directory, including the modification time of each file.
 fn picture(path: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut left = vec![path.to_owned()];
@@ -135,7 +135,7 @@ fn picture(path: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// One sequence. Fails with all that was done and the first difference.
+/// Runs one sequence. Fails with a log of the operations and the first difference.
 async fn sequence(seed: u64) {
     let home = scratch();
     let (plain, overlaid) = (home.path().join("plain"), home.path().join("overlaid"));
@@ -178,7 +178,7 @@ async fn sequence(seed: u64) {
     let again = compare(&mut sides, seed, &log).await;
     assert_eq!(seen, again, "seed {seed}: opened again\n{}", log.join("\n"));
     for (used, overlay) in used.iter().zip(sides[1].overlays()) {
-        // What was open without a name is given back.
+        // The bytes of open files without a name are released.
         assert!(overlay.used_quota().bytes <= used.bytes, "seed {seed}");
         assert_eq!(overlay.used_quota().files, used.files, "seed {seed}\n{}", log.join("\n"));
     }

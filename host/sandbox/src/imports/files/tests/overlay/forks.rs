@@ -1,4 +1,4 @@
-//! Overlays of subagents: what they begin as, and what a merge makes of both.
+//! Overlays of subagents (forks): the first content, and the result of a merge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::super::*;
 use super::differential::{LENGTH, op};
 use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
 
-/// A directory with these files, an overlay of it and a place for forks.
+/// A directory with files, an overlay of the directory, and a directory for forks.
 struct World {
     home: TempDir,
     parent: Overlay,
@@ -44,10 +44,10 @@ impl World {
     }
 }
 
-/// Files with their texts, and directories.
+/// The files of an overlay with their texts, and the directories.
 async fn seen(overlay: &Overlay) -> BTreeMap<String, String> {
     let tree = Side::of(&[over("/low", overlay)]).tree(0).await;
-    // Times are those of each one's own making.
+    // Times are removed: each overlay has its own.
     let content = |mut said: String| said.split_off(said.rfind("DescriptorType::").unwrap());
     tree.into_iter().map(|(path, said)| (path, content(said))).collect()
 }
@@ -99,7 +99,7 @@ async fn a_fork_begins_as_its_parent_and_neither_sees_the_other_after() {
     let own = seen(fork.overlay()).await;
     write(&world.parent, &[("a", "again"), ("later", "x")]).await;
     assert_eq!(seen(fork.overlay()).await, own);
-    // What is dropped leaves nothing.
+    // A dropped fork leaves no files.
     let parents = world.seen().await;
     fork.discard().unwrap();
     assert_eq!(world.seen().await, parents);
@@ -123,7 +123,7 @@ async fn what_a_fork_alone_changed_is_merged() {
     let merged = fork.merge_into(&world.parent, "child").unwrap();
     assert_eq!(merged.conflicts, []);
     assert_eq!(world.seen().await, expected);
-    // It stays, also when it is opened again.
+    // The result stays after the overlay is opened again.
     let World { home, parent } = world;
     drop(parent);
     let parent = World::opened(home.path(), OverlayQuota::default());
@@ -168,12 +168,12 @@ async fn what_both_changed_is_kept_twice_and_told() {
     ] {
         assert!(merged.conflicts.contains(&told), "{told:?}: {merged:?}");
     }
-    // The directory that the parent moved: what was changed in it is not lost.
+    // The parent moved the directory; the child's change in the directory is not lost.
     let of_f: Vec<_> = found.iter().filter(|(_, said)| **said == text("child's")).collect();
     assert!(of_f.iter().any(|(path, _)| path.contains("/d")), "{of_f:?}");
 }
 
-/// A process that is killed in a merge merges again.
+/// A process that is killed during a merge repeats the merge.
 #[tokio::test]
 async fn a_merge_that_is_made_twice_changes_nothing_more() {
     let world = World::new(&[("a", "of a"), ("both", "old"), ("d/x", "x")]);
@@ -236,7 +236,7 @@ async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
     assert_eq!(pool.held_quota(), OverlayQuota { bytes: 40, files: 1 }, "as before");
     let fork = parent.open_fork(home.path().join("one")).unwrap();
     write(fork.overlay(), &[("b", &"x".repeat(10))]).await;
-    // Whoever had it is gone: it lies there still, and is found again.
+    // After the owner is dropped, the fork's files are still on disk, and the fork can be opened again.
     drop(fork);
     assert_eq!(pool.held_quota(), OverlayQuota { bytes: 90, files: 3 });
     let fork = parent.open_fork(home.path().join("one")).unwrap();
@@ -247,8 +247,8 @@ async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
     assert_eq!(pool.held_quota(), OverlayQuota { bytes: 50, files: 2 });
 }
 
-/// Whatever both did before and the child after: where the parent did nothing meanwhile, it has what
-/// the child had.
+/// For random operations in the parent before the fork, and in the fork: if the parent makes no change
+/// meanwhile, the parent has the fork's content after the merge.
 #[tokio::test]
 async fn a_parent_that_did_nothing_has_what_its_fork_had() {
     for seed in 0..150 {
@@ -304,21 +304,21 @@ async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_noth
     left.retain(|entry| entry.file_name() != "low" && entry.file_name() != "layer");
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(pool.held_quota(), OverlayQuota { bytes: 40, files: 2 }, "as before");
-    // Nobody else is kept from one.
+    // A later fork to the same place succeeds.
     assert_eq!(
         parent.open_fork(home.path().join("one")).unwrap().changed_paths(9).unwrap(),
         (vec![], 0)
     );
 }
 
-/// INV-484: one worker has both guests.
+/// INV-484: one worker thread runs both guests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_call_that_waits_for_a_locked_overlay_lets_its_neighbours_go_on() {
     let world = World::new(&[("a", "a")]);
     let (parent, waiting) = (world.parent.clone(), world.parent.clone());
     let (hold, held) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel();
-    // As a copy for a subagent does.
+    // Holds the lock, as a copy for a subagent does.
     let holder = std::thread::Builder::new();
     #[expect(clippy::disallowed_methods, reason = "a test that holds a lock meanwhile")]
     let holder = holder.spawn(move || {

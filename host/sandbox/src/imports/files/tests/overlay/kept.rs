@@ -1,5 +1,5 @@
-//! The lasting parts of an overlay: over restarts, over a death at any moment, and what the host is
-//! told of it.
+//! What an overlay keeps on disk: after restarts, after a kill at any moment, and in the list of changes for
+//! the host.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::super::*;
 use super::world::{Op, Side, over};
 use sha2::{Digest as _, Sha256};
 
-/// `/one` and its layer in a home, with these files.
+/// A home with the directory `one` and these files.
 fn home(files: &[(&str, &str)]) -> TempDir {
     let home = tempfile::tempdir().unwrap();
     for folder in ["one", "two"] {
@@ -28,7 +28,7 @@ pub(super) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        // Written beside the work, and missed by nobody.
+        // `bases` is only written in addition, and the overlay works without it.
         if entry.file_name() == "bases" {
             continue;
         }
@@ -74,8 +74,8 @@ fn changes() -> Vec<Op> {
 const FILES: [(&str, &str); 5] =
     [("a", "of a"), ("c", "of c"), ("d/b", "of b"), ("d/keep", "kept"), ("f", "of f")];
 
-/// A process that is killed has written its index up to some byte. Whatever byte that is, what was
-/// acknowledged before is there, and of the change that was being written all or nothing.
+/// A killed process may have written its index up to any byte. Whichever byte that is, earlier acknowledged
+/// changes are present, and the last change is present as a whole or not at all.
 #[tokio::test]
 async fn a_death_at_any_byte_of_the_index_loses_nothing_and_invents_nothing() {
     let home = home(&FILES);
@@ -96,12 +96,13 @@ async fn a_death_at_any_byte_of_the_index_loses_nothing_and_invents_nothing() {
         assert!(all.len() > done, "{op:?} is not in the index");
         let mut made = false;
         for end in done..=all.len() {
-            // What was there before is removed after the record is written, and not at once.
+            // Old content files are removed some time after the record is written, so both old and new files
+            // are present.
             copy(&before, &dead);
             copy(&layer.join("files"), &dead.join("files"));
             std::fs::write(dead.join("index"), all.get(..end).unwrap()).unwrap();
             let found = reopened(home.path(), &dead).await;
-            // A digest may stand behind the change itself.
+            // A digest may come after the change in the index.
             made |= found == seen[seen.len() - 1];
             let expected = &seen[seen.len() - if made { 1 } else { 2 }];
             assert_eq!(&found, expected, "{op:?}, {end} of {} bytes", all.len());
@@ -117,7 +118,7 @@ async fn a_death_at_any_byte_of_the_index_loses_nothing_and_invents_nothing() {
 
 async fn reopened(home: &Path, layer: &Path) -> BTreeMap<String, String> {
     let overlay = Overlay::open(home.join("one"), layer, OverlayQuota::default()).unwrap();
-    // Once more: opening leaves what can be opened.
+    // Opened twice: opening leaves a layer that can be opened again.
     drop(overlay);
     let overlay = Overlay::open(home.join("one"), layer, OverlayQuota::default()).unwrap();
     let named = std::fs::read_dir(layer.join("files")).unwrap().count() as u64;
@@ -143,7 +144,7 @@ async fn an_index_that_is_not_what_was_written_is_an_error() {
         std::fs::write(layer.join("index"), &bytes).unwrap();
         match open() {
             Err(error) => assert!(error.to_string().contains("index"), "{error}"),
-            // A length that reaches beyond the end is taken for a torn end.
+            // A length beyond the end of the index is treated as an incomplete last record.
             Ok(overlay) => assert!(overlay.used_quota().files < 10, "byte {at}"),
         }
         let _ = std::fs::remove_file(layer.join("index"));
@@ -194,7 +195,7 @@ async fn an_index_stays_short_however_often_something_changes() {
     assert_eq!(side.overlays()[0].list_changes(), changes);
 }
 
-/// The changes of `/one`, in words.
+/// The changes of `/one`, as text.
 fn told(overlay: &Overlay) -> Vec<String> {
     let word = |change: &belljar_overlay::Change| {
         let kind = match &change.kind {
@@ -281,7 +282,8 @@ async fn the_host_is_told_every_change_and_what_was_there() {
         let change = changes.iter().find(|change| change.path == Path::new(path)).unwrap();
         change.original.unwrap()
     };
-    // Copied: with a digest of what it was. Moved or removed: by what it is.
+    // A copied file has the digest of the original content. A moved or removed file has the state of the
+    // lower file.
     let stat = std::fs::metadata(home.path().join("one/changed")).unwrap();
     assert_eq!(original("changed").modified, stat.modified().unwrap());
     for (path, text) in [("changed", "before"), ("copied away", "before"), ("newdir/in", "in")] {
@@ -292,7 +294,7 @@ async fn the_host_is_told_every_change_and_what_was_there() {
     }
     assert_eq!((original("gone").size, original("gone").digest), (4, None));
     assert!(original("newdir").directory);
-    // The content, for whoever applies it.
+    // The content of a changed file, for whoever applies the change.
     use std::io::Read as _;
     let mut text = String::new();
     overlay.open_file("newdir/moved").unwrap().read_to_string(&mut text).unwrap();
@@ -312,7 +314,7 @@ async fn a_digest_that_was_not_made_is_made_later_if_the_file_is_still_the_same(
     for path in ["a", "b"] {
         side.act(&write(path), &fds).await;
     }
-    // Killed before a digest was written down: these two records are all there is.
+    // As after a kill before a digest was written: the index has only the two records.
     drop(side);
     let open = || Overlay::open(home.path().join("one"), &layer, OverlayQuota::default()).unwrap();
     std::fs::write(home.path().join("one/b"), "changed by its owner").unwrap();
@@ -323,7 +325,7 @@ async fn a_digest_that_was_not_made_is_made_later_if_the_file_is_still_the_same(
     assert!(found(1).is_none() || found(1) == Some(Sha256::digest("of b").into()));
 }
 
-/// Several jars of one session write at once.
+/// Several jars of one session write at the same time.
 #[test]
 fn many_stores_write_to_one_overlay_at_once() {
     const EACH: usize = 50;

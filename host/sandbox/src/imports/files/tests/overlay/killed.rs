@@ -1,5 +1,5 @@
-//! Processes that are killed while they write to an overlay: what they were told was done is there,
-//! and nothing but the one change that they were at.
+//! Kills processes that write to an overlay. Every acknowledged change is present afterwards; beyond that,
+//! at most the change that was being made.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -9,19 +9,19 @@ use std::process::{Command, Stdio};
 use super::differential::op;
 use super::world::{Fd, Op, Random, Side, names, plant, scratch};
 
-/// Kills that `cargo test` makes.
+/// The number of kills in `cargo test`.
 const KILLS: u64 = 200;
 
-/// Operations of a process that nobody kills.
+/// The number of operations of a process that is not killed.
 const LENGTH: u64 = 150;
 
-/// Tells the process to be killed its seed and its directory.
+/// The environment variable with the seed and the directory of a process that is killed.
 const TOLD: &str = "BELLJAR_OVERLAY_KILLED";
 
-/// The upper tree and the lower one: what stands at each path.
+/// The content of both mounts: a description of each path.
 type Seen = [BTreeMap<String, String>; 2];
 
-/// The same operations for the same seed.
+/// A sequence of operations, the same for the same seed.
 struct Sequence {
     side: Side,
     fds: Vec<Fd>,
@@ -55,25 +55,25 @@ fn planted(seed: u64) -> tempfile::TempDir {
     home
 }
 
-/// All that is seen of both.
+/// The content of both mounts.
 async fn seen(side: &mut Side) -> Seen {
     [side.tree(0).await, side.tree(1).await]
 }
 
-/// The process that is killed below is this test, started once more; by itself it makes one sequence,
-/// and finds it again.
+/// `killed` starts this test in a process, and kills the process. Without the variable, the test runs one
+/// sequence, and checks that the content survives reopening.
 #[tokio::test]
 async fn a_process_that_nobody_kills_writes_a_whole_sequence() {
     if let Ok(told) = std::env::var(TOLD) {
         let (seed, home) = told.split_once(' ').unwrap();
         let mut sequence = Sequence::new(Path::new(home), seed.parse().unwrap());
         let mut out = std::io::stdout();
-        // A line is said once the operation was acknowledged.
+        // A line is printed after the operation was acknowledged.
         for _ in 0..LENGTH {
             sequence.step().await;
             out.write_all(b"done\n").unwrap();
         }
-        // Whoever reads kills.
+        // The reader kills this process.
         out.write_all(b"end\n").unwrap();
         std::io::stdin().read_line(&mut String::new()).unwrap();
         return;
@@ -116,7 +116,7 @@ async fn killed(seed: u64) {
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut done = 0;
-    // At any moment: it goes on while this is read.
+    // The kill happens at a random moment: the process continues while its output is read.
     let until = Random::new(seed).below(usize::try_from(LENGTH).unwrap()) as u64;
     while done < until {
         let line = lines.next().expect("it lives").unwrap();
@@ -124,7 +124,7 @@ async fn killed(seed: u64) {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Said and not read yet; a line that was cut off was not said.
+    // Lines that were printed but not read yet also count. An incomplete line does not.
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     done += rest.iter().filter(|line| line.ends_with("done")).count() as u64;
     let found = seen(&mut Side::overlaid(home.path())).await;
@@ -138,14 +138,14 @@ async fn killed(seed: u64) {
     if found != acknowledged {
         log.push(sequence.step().await);
         let next = seen(&mut sequence.side).await;
-        // Linux gives a file its new time before the bytes, and a kill can come between the two.
+        // Linux sets the new time of a file before the bytes are written, and a kill can happen in between.
         if !is_but_for_new_times(&found, &acknowledged) {
             assert_eq!(found, next, "seed {seed}, after {done}:\n{}", log.join("\n"));
         }
     }
 }
 
-/// Whether all is the same but that some files of the first have the time of now.
+/// Whether both contents are the same, except that some files of the first have the present time.
 fn is_but_for_new_times(first: &Seen, second: &Seen) -> bool {
     let without_time = |text: &str| {
         let (before, after) = text.split_once(" links, of the present ")?;

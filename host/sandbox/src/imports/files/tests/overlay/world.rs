@@ -1,6 +1,5 @@
-//! The things that the differential test acts on: the same tree twice, once written in place, once
-//! through overlays; stores that see them; and each operation of `wasi:filesystem`, with a result
-//! in words.
+//! The sides of the differential test: the same directories written in place and through overlays, the
+//! stores that use them, and each operation of `wasi:filesystem`, with a textual result.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +12,7 @@ use types::{DescriptorStat, Filesize, NewTimestamp};
 use wasmtime_wasi::p2::StreamError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 
-/// Numbers from a seed.
+/// Random numbers from a seed.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -38,16 +37,16 @@ impl Random {
     }
 }
 
-/// A directory for thousands of files that come and go: in memory where that is to be had. On a
-/// disk most of the time goes into inodes that were deleted a moment before.
+/// A directory for thousands of short-lived files: in memory, if possible. On a disk, most of the time would
+/// be spent on deleted inodes.
 pub(super) fn scratch() -> TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
-/// Times below this are told exactly: they were set. Others are the present.
+/// Times before this one were set, and are compared exactly. All other times count as the present.
 const LONG_AGO: u64 = 1_000_000_000;
 
-/// One side: its directories, and the stores that see them.
+/// One side: its directories, and the stores that use them.
 pub(super) struct Side {
     stores: Vec<Store>,
     overlays: Vec<Overlay>,
@@ -59,7 +58,7 @@ struct Store {
     record: Arc<CallRecord>,
 }
 
-/// A descriptor: which store's, and its number there.
+/// A descriptor: the number of the store, and the descriptor's number in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fd(pub(super) usize, u32);
 
@@ -96,7 +95,7 @@ fn limits() -> Limits {
 }
 
 impl Side {
-    /// Two mounts that are written in place, and the first one again, for reading.
+    /// A side whose two mounts are written in place. A second store has the first mount for reading.
     pub(super) fn plain(root: &Path) -> Self {
         let mounts = [
             mount("/one", MountAccess::ReadWrite, &root.join("one")),
@@ -106,7 +105,7 @@ impl Side {
         Self { stores: vec![store(&mounts), store(&mounts)], overlays: Vec::new() }
     }
 
-    /// The same through overlays whose layers lie beside.
+    /// The same mounts through overlays, whose layers are beside the directories.
     pub(super) fn overlaid(root: &Path) -> Self {
         let open = |name: &str| {
             let layer = root.join(format!("{name}.layer"));
@@ -121,7 +120,7 @@ impl Side {
         Self { stores: vec![store(&mounts), store(&mounts)], overlays }
     }
 
-    /// One store that sees these.
+    /// A side with one store that has these mounts.
     pub(super) fn of(mounts: &[OpenMount]) -> Self {
         Self { stores: vec![store(mounts)], overlays: Vec::new() }
     }
@@ -140,7 +139,8 @@ impl Side {
         fds
     }
 
-    /// Does it, and says how it went. `fds`: what its numbers mean.
+    /// Runs an operation. Returns the result as text, and a new descriptor. The numbers in the operation are
+    /// indices of `fds`.
     pub(super) async fn act(&mut self, op: &Op, fds: &[Fd]) -> (String, Option<Fd>) {
         let at = |index: &usize| fds[index % fds.len()];
         let store = at(op.first()).0;
@@ -193,7 +193,7 @@ impl Side {
         (said, made)
     }
 
-    /// A descriptor of the first one's store: numbers of another mean nothing there.
+    /// A descriptor of the same store as `first`, because numbers of another store mean nothing there.
     fn same_store(&self, first: Fd, other: Fd, fds: &[Fd]) -> Fd {
         if other.0 == first.0 {
             return other;
@@ -302,7 +302,7 @@ impl Side {
         said
     }
 
-    /// All that a fresh store sees of a mount, by path.
+    /// The content of a mount by path, as a new store sees it.
     pub(super) async fn tree(&mut self, mount: usize) -> BTreeMap<String, String> {
         let first = self.preopens()[mount];
         let mut found = BTreeMap::new();
@@ -342,7 +342,7 @@ impl Side {
 }
 
 impl Op {
-    /// Its first descriptor.
+    /// The index of the first descriptor of the operation.
     pub(super) fn first(&self) -> &usize {
         match self {
             Self::Open(at, ..)
@@ -424,7 +424,7 @@ fn streamed(result: Result<(), StreamError>) -> String {
     }
 }
 
-/// A status, as far as it has to be the same: not what only the file system decides.
+/// A file's status, without the values that only the file system decides.
 fn status(stat: FsResult<DescriptorStat>) -> String {
     let stat = match stat {
         Ok(stat) => stat,
@@ -436,7 +436,7 @@ fn status(stat: FsResult<DescriptorStat>) -> String {
         None => "no time".to_owned(),
     };
     match stat.type_ {
-        // An overlay keeps no times of what it has no more.
+        // An overlay does not keep the times of a removed directory.
         types::DescriptorType::Directory if stat.link_count == 0 => "no directory".to_owned(),
         types::DescriptorType::Directory => format!("directory of {time}"),
         kind => {
@@ -446,7 +446,7 @@ fn status(stat: FsResult<DescriptorStat>) -> String {
     }
 }
 
-/// The first content of a workspace: the same for the same seed.
+/// The first content of a workspace, the same for the same seed.
 pub(super) fn plant(root: &Path, seed: u64) {
     let mut random = Random::new(seed);
     let mut dirs = vec![PathBuf::new()];
@@ -477,7 +477,7 @@ pub(super) fn plant(root: &Path, seed: u64) {
     age(root);
 }
 
-/// Makes all of it old.
+/// Sets all times to the past.
 fn age(path: &Path) {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
     if path.is_dir() && !path.is_symlink() {
@@ -490,10 +490,10 @@ fn age(path: &Path) {
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
-/// The names of a sequence: with four of them most operations meet something.
+/// The names for a sequence. With only four names, most operations find an object.
 pub(super) fn names(seed: u64) -> &'static [&'static str] {
     if (seed / 2).is_multiple_of(2) { &NAMES[..4] } else { &NAMES }
 }
 
-/// Names of files, directories and links.
+/// The names of files, directories and links.
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "A", "AGENTS.md", "e\u{301}", "run.sh"];
