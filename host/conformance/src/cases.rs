@@ -133,7 +133,7 @@ pub(crate) struct SchemaExpectation {
     pub(crate) required: Option<Vec<String>>,
 }
 
-/// A word, or several.
+/// A single string, or a list of strings.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMore {

@@ -7,7 +7,7 @@
 //! every thread made later.
 //!
 //! ```text
-//! Broker::start_broker ──> a process outside the wall, which starts only what it was told of at first
+//! Broker::start_broker ──> a process outside the wall, which starts only the commands named at its start
 //! Wall::raise_wall     ──> this process, from here on: its files, its system calls, no new program
 //! ```
 //!

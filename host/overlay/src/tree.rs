@@ -486,7 +486,7 @@ impl IndexTree {
     }
 }
 
-/// The state of [`IndexTree::to_records`].
+/// The records that [`IndexTree::to_records`] has made so far.
 struct TreeDump<'a> {
     tree: &'a IndexTree,
     told: HashMap<u64, ()>,

@@ -114,7 +114,7 @@ impl fmt::Display for DenyCode {
 pub struct PolicyDenial {
     /// The reason, which the guest and the model may read.
     pub code: DenyCode,
-    /// Who refused.
+    /// The source that refused.
     pub by: DecisionSource,
     /// The facts for the operator's log. Foreign text in them is escaped.
     pub facts: String,

@@ -39,7 +39,7 @@ pub enum SourceStance {
 /// What one source of rights says, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceVote {
-    /// Who votes.
+    /// The source of rights that answers.
     pub source: DecisionSource,
     /// What the source says.
     pub stance: SourceStance,

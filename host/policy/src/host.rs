@@ -374,7 +374,7 @@ impl HostScope {
 }
 
 impl UrlPermit {
-    /// The target permitted.
+    /// The permitted target.
     pub fn target(&self) -> &RequestTarget {
         &self.target
     }

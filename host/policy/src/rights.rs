@@ -575,8 +575,8 @@ fn effective_mounts(
         access = asked.writes.left_of(access, &granted.guest);
         if let Some(parent) = parent {
             let same = |m: &&Mount| m.guest == granted.guest && m.host == granted.host;
-            // A mount asked for and is missing gets its note below; one that only the grants name was not
-            // asked for.
+            // If the parent lacks the mount and the definition asked for it, a note follows below. A mount
+            // that only the grants name was not asked for, and needs no note.
             let Some(above) = parent.mounts.iter().find(same) else { continue };
             access = access.min(above.access);
         }

@@ -157,7 +157,7 @@ mod tests {
         let wasm = Wasm::new(Vec::new());
         assert_eq!(slow.report_slow(&wasm, async { 1 }).await, 1);
         let begun = tokio::time::Instant::now();
-        // It ends only when somebody has heard of it.
+        // The compilation ends only when its slowness was reported.
         slow.report_slow(&wasm, heard).await.unwrap();
         assert_eq!(begun.elapsed(), SLOW);
     }

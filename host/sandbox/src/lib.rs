@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | a guest reads or writes outside its mounts | no |
 //! | a guest writes through a read-only mount, or to a protected name | no |
-//! | a guest changes the directory below an overlay, or names what lies in the layer | no |
+//! | a guest changes the directory below an overlay, or opens a file of the layer by name | no |
 //! | a guest opens a FIFO, a device or a socket | no |
 //! | a guest connects to a host outside the allowlist, or to an address that was not checked | no |
 //! | a guest learns the value of a secret | not from the host; a reply that shows it in a known encoding is cut |

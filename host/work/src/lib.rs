@@ -77,9 +77,9 @@ pub enum WorkError {
     /// thread of its owner.
     #[error("{kind} took longer than {} seconds", .limit.as_secs())]
     TimedOut {
-        /// [`WorkKind::name`].
+        /// The name of the job's kind: [`WorkKind::name`].
         kind: &'static str,
-        /// [`WorkKind::time`].
+        /// The time limit of the job's kind: [`WorkKind::time`].
         limit: Duration,
     },
     /// The owner already has [`MAX_WAITING_PER_OWNER`] waiting jobs.

@@ -9,7 +9,7 @@ use crate::{DecisionSource, HostRule, MountAsk, ShownText, ToolName};
 /// A note about a right asked for and not granted. Each such right has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NarrowingNote {
-    /// Who refused it.
+    /// The source that refused the right.
     pub by: DecisionSource,
     /// The right, for a person to read, for example "tool `shell`".
     pub what: String,

@@ -126,7 +126,7 @@ fn first_missing(path: &Path) -> Option<(Identity, OsString)> {
     })
 }
 
-/// Where a path leads.
+/// The result of following the links in a path.
 #[derive(Debug)]
 pub(crate) struct PathTrace {
     /// The target, without links, whether it exists or not.
