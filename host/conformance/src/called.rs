@@ -93,6 +93,8 @@ impl PeerPort for SuitePeers {
     }
 }
 
+/// Answers a guest's call of a peer tool of the suite: an echo, a long text, the call's place in a batch, an
+/// error, or three parts of different kinds.
 fn answer_call(call: &PeerCall, place: usize, count: usize, within: &NestedScope) -> PeerResult {
     if !within.may_call(&call.tool) {
         return Err(make_error(

@@ -41,6 +41,7 @@ pub(crate) fn description_faults(case: &Case, infos: &[ToolInfo]) -> Vec<String>
     faults
 }
 
+/// Compares parts of a tool's schema, and its required fields, with the expectation.
 fn schema_faults(schema: &SchemaExpectation, info: &ToolInfo, faults: &mut Vec<String>) {
     let tool = &schema.tool;
     for (pointer, wanted) in &schema.at {

@@ -39,6 +39,8 @@ pub(crate) fn first_fault(
         })
 }
 
+/// Compares the outcome of a call with the one expectation that the case states: an error, an ending, all
+/// parts, or the single part's text, size or JSON. Returns the difference.
 fn outcome_fault(expect: &CallExpectation, result: &CallResult) -> Option<String> {
     if let Some(kinds) = &expect.error {
         return error_fault(kinds, expect.says.as_deref(), result);

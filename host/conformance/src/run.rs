@@ -167,6 +167,8 @@ impl CaseTrial<'_> {
         Ok(fault)
     }
 
+    /// Makes the jar of a case: the tools may be called by their names and aliases; the case decides the
+    /// limits and the access to the workspace; the suite's HTTP server and secret are granted.
     fn make_jar(&self, workspace: &Path) -> Result<(Jar, Rights), ConformanceError> {
         let called = self.case.calls.iter().filter_map(|call| call.alias.as_deref());
         let aliases = called.map(|name| {

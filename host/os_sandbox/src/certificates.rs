@@ -115,6 +115,8 @@ impl KeySearch {
         whole
     }
 
+    /// Whether a directory has no key at or below it, and was searched completely. If not, the entries
+    /// without keys are recorded one by one.
     fn is_whole_folder(&mut self, folder: &Path, depth: usize) -> bool {
         let Ok(entries) = fs::read_dir(folder) else {
             self.keys.push(folder.to_path_buf());

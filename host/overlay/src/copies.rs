@@ -35,6 +35,8 @@ impl Overlay {
         }
     }
 
+    /// Writes the same content files and index twice: as the fork's base, and as its first content. The
+    /// overlay stays locked meanwhile.
     fn copy_into(&self, next: &Path, stop: &StopSignal) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(next)?;
         let view = self.lock_view();

@@ -166,6 +166,8 @@ impl<'a> ChangeCollector<'a> {
         all
     }
 
+    /// Collects the lower paths of all objects that now have another path, and the files that still have a
+    /// name at their original path.
     fn find_moved(&mut self, id: u64) {
         let tree = &self.view.state.tree;
         let Some(dir) = tree.find_dir(id) else { return };
@@ -189,6 +191,7 @@ impl<'a> ChangeCollector<'a> {
         }
     }
 
+    /// Collects the changes below a directory of the index, by name.
     fn collect_dir(&mut self, id: u64, path: &RelPath) {
         let tree = &self.view.state.tree;
         let Some(dir) = tree.find_dir(id) else { return };

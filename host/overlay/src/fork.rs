@@ -475,6 +475,7 @@ fn find_place(
     Ok(Some((dir, last.to_owned())))
 }
 
+/// Finds a name in one of the trees, and opens the file or directory.
 fn read_entry(
     view: &mut OverlayView<'_>,
     dir: Option<&DirAt>,

@@ -169,6 +169,7 @@ pub(super) fn copy_bytes(from: &File, to: &File, most: u64) -> io::Result<u64> {
     copy_by_hand(from, to, done, most)
 }
 
+/// Copies the bytes from `done` to `most` by reading and writing. Returns the offset that was reached.
 fn copy_by_hand(from: &File, to: &File, mut done: u64, most: u64) -> io::Result<u64> {
     use std::os::unix::fs::FileExt as _;
     if done >= most {

@@ -307,6 +307,7 @@ impl IndexTree {
         Ok(gone)
     }
 
+    /// Sets the times of a file or directory of the index. A lower directory is added to the index first.
     fn set_times(
         &mut self,
         path: &RelPath,

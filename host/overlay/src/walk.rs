@@ -251,6 +251,8 @@ struct PathWalk<'a, S: DirStepper> {
 }
 
 impl<S: DirStepper> PathWalk<'_, S> {
+    /// Follows the queued names one after the other. A link puts the names of its target at the front of the
+    /// queue. Returns the end of the path.
     fn walk_names(
         mut self,
         follow: FollowMode,

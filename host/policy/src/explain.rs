@@ -187,6 +187,8 @@ fn new_vote(source: DecisionSource, stance: SourceStance, why: impl Into<String>
     SourceVote { source, stance, why: why.into() }
 }
 
+/// The definition's vote about calls of a tool: by its highest permission for the tool, then by its list
+/// `tools`.
 fn definition_calls(tool: &str, asked: &AskedRights) -> SourceVote {
     let listed = asked.tools.as_ref().is_none_or(|tools| tools.contains(tool));
     match asked.highest_permission(tool) {
@@ -297,6 +299,7 @@ fn access_vote(source: DecisionSource, has: Option<MountAccess>, wants: MountAcc
     }
 }
 
+/// The votes of all sources about a URL: definition, manifest, grants and parent.
 fn url_votes(
     target: &RequestTarget,
     asked: &AskedRights,

@@ -508,6 +508,8 @@ impl ToolRights {
     }
 }
 
+/// The permission of each tool: the least of grants, definition and parent. Adds a note for each tool that
+/// the definition names but does not get.
 fn effective_tools(
     asked: &AskedRights,
     grants: &Grants,

@@ -171,6 +171,8 @@ impl BodyDecoder {
     }
 }
 
+/// Reads decoded bytes from the last layer. If the last layer needs input, decodes some bytes of the layers
+/// before it, recursively.
 fn read_layers(
     layers: &mut [CodingLayer],
     limit: u64,

@@ -100,6 +100,9 @@ impl IntegerNormalizer {
         *self = Self { infinite_as_text: self.infinite_as_text, ..Self::default() };
     }
 
+    /// Writes the number that has just ended. An integral number such as `1e2` is written as `100`, if the
+    /// text does not grow too much. A number that is too large for a float may be written as a string. All
+    /// others are written unchanged.
     fn number_ends(&mut self, out: &mut Vec<u8>) {
         self.passing = false;
         if self.held.is_empty() {

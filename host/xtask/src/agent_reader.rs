@@ -18,6 +18,7 @@ use crate::{build_binary, print_line};
 /// The default directory of public libraries of agent files, beside the repository.
 const CORPUS: &str = "../shared/corpus";
 
+/// Runs both scripts with the belljar of this tree.
 pub(crate) fn run(root: &Path) -> Result<()> {
     let python = root.join("target/peers/bin/python");
     ensure!(

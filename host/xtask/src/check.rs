@@ -85,6 +85,7 @@ fn clippy_of_rest(root: &Path) -> Result<()> {
     clippy_of_guests(root)
 }
 
+/// Lints the workspace members that `cargo test` does not build by default, for the guests' target.
 fn clippy_of_guests(root: &Path) -> Result<()> {
     #[derive(Deserialize)]
     struct WorkspaceMembers {

@@ -28,6 +28,8 @@ pub(crate) struct DevArguments {
     once: bool,
 }
 
+/// With `once`, tests the uncommitted files. Otherwise compares modification times at each [`POLL`], and
+/// tests the changed files, without end.
 pub(crate) fn run(root: &Path, arguments: &DevArguments) -> Result<()> {
     if arguments.once {
         let changed = list_uncommitted(root)?;

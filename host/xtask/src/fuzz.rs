@@ -46,6 +46,7 @@ struct FuzzRun {
     log: String,
 }
 
+/// Builds the chosen targets, runs them in parallel, and reports the results.
 pub(crate) fn run(root: &Path, arguments: &FuzzArgs) -> Result<()> {
     let host = check_tools()?;
     let all = list_targets(root)?;
@@ -225,6 +226,7 @@ fn parse_stat(log: &str, name: &str) -> u64 {
     named.next().and_then(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
 }
 
+/// Prints a table of the runs, and the log of each target with findings. Fails if there is a finding.
 fn report_runs(root: &Path, runs: &[FuzzRun]) -> Result<()> {
     crate::print_line("target         executions   per second   peak MiB   findings");
     for run in runs {

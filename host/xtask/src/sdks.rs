@@ -110,6 +110,8 @@ fn package_files(
     Ok(files)
 }
 
+/// Packs the files in `folder` with the language's packaging program. Returns the path of the package in
+/// [`PACKAGES`].
 fn pack_package(root: &Path, folder: &Path, language: Language, version: &str) -> Result<PathBuf> {
     let out = root.join(PACKAGES);
     let mut command;

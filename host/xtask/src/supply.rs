@@ -134,6 +134,7 @@ fn list_packages(root: &Path, targets: &[String]) -> Result<BTreeSet<SupplyPacka
     Ok(packages)
 }
 
+/// Checks the licence and the source of each package, and duplicate versions.
 fn find_breaches(rules: &DenyRules, packages: &BTreeSet<SupplyPackage>) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     let allowed = allowed_licences(&rules.licenses.allow)?;

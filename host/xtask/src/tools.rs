@@ -179,6 +179,8 @@ fn build_component(root: &Path, name: &str, toolchain: &RustToolchain) -> Result
         .map_err(|error| anyhow::anyhow!("`{name}` could not be pre-initialised: {error:#}"))
 }
 
+/// Compares the chosen components with the manifest: each was built from the present sources and has the
+/// recorded digest.
 fn check_tools(root: &Path, all: &[String], chosen: &[String]) -> Result<()> {
     let directory = prebuilt_directory(root);
     let manifest = ComponentManifest::read(&directory)?;

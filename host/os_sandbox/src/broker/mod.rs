@@ -173,6 +173,8 @@ impl Broker {
         given.map_err(|_| io::Error::other("the broker does not answer"))?
     }
 
+    /// Sends a request, with an optional file as input, and an empty memory file for the result. Returns the
+    /// result, or `None` if the broker refuses.
     async fn request_file(
         &self,
         request: &BrokerRequest,

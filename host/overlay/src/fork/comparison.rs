@@ -19,6 +19,8 @@ pub(super) struct ForkComparison<'a> {
 }
 
 impl ForkComparison<'_> {
+    /// Adds the paths below a directory that differ between the fork's base and its present content,
+    /// recursively.
     pub(super) fn compare_dir(
         &mut self,
         path: &RelPath,

@@ -525,6 +525,7 @@ impl IndexTree {
         }
     }
 
+    /// Adds a file with the name `path` to the index, if the name has no object now.
     fn show_file(
         &mut self,
         path: &RelPath,

@@ -104,6 +104,7 @@ impl<'s> SchemaWalk<'_, 's> {
         }
     }
 
+    /// Walks the items of an array, each with the schemas for its position.
     fn walk_array(&mut self, schemas: &[&'s Value], depth: usize) {
         self.at += 1;
         let mut place = 0;

@@ -254,6 +254,8 @@ impl CommandForm {
 }
 
 impl CommandWord {
+    /// Parses a word with at most one argument name in braces. `{{` and `}}` mean literal braces. For
+    /// example, `--out={name}` becomes [`Self::Within`].
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("the word `{}` {why}", clip_shown(text));
         let (mut parts, mut placed) = ([String::new(), String::new()], None);
@@ -404,6 +406,8 @@ fn object_schema(text: &str) -> Result<Value, String> {
     Ok(schema)
 }
 
+/// The JSON schema of a command's arguments, made from its words: each named argument is a required text,
+/// except the list of files; standard input is optional.
 fn made_schema(words: &[CommandWord]) -> Value {
     let placed: BTreeSet<&String> = words.iter().filter_map(CommandWord::argument_name).collect();
     let mut rows: Vec<(&str, Value)> = Vec::new();

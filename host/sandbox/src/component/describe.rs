@@ -119,6 +119,8 @@ impl ToolDescriber {
         self.ask_component(wasm).await.map(ComponentDescription::Tools)
     }
 
+    /// Finds the tools of a component: from the broker, from the cache, or by running `describe` and
+    /// checking the answer, which is then cached.
     async fn ask_component(&self, wasm: &Wasm) -> Answer {
         if let Some(tools) = self.ask_broker(wasm).await {
             return Ok(tools.into());

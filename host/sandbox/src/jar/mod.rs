@@ -170,6 +170,8 @@ struct SlotWork<'a> {
 }
 
 impl Jar {
+    /// Makes a jar: checks that no two tools have the same name, and opens the mounts. Components are loaded
+    /// later, at their first call.
     pub(crate) fn new(sandbox: Sandbox, spec: JarSpec) -> Result<Self, JarError> {
         let JarSpec { rights, budget, tools, secrets, overlays, cancel } = spec;
         let mut names = HashMap::new();

@@ -100,6 +100,8 @@ struct InstanceState {
 }
 
 impl InstanceState {
+    /// Calls a getter function that the instrumented component exports. After a failure, stores the first
+    /// error and returns `None`.
     async fn call_getter<R>(&mut self, instance: &str, func: &str) -> Option<R>
     where
         (R,): ComponentNamedList + Lift,

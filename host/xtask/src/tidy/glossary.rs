@@ -18,6 +18,7 @@ const HEADING: &str = "## Glossary";
 /// checked.
 const MIN_WORDS: usize = 30;
 
+/// Names each type of the host whose name contains a second name of the glossary.
 pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let Some(page) = files.iter().find(|file| file.path == PAGE) else {
         return vec![format!("`{PAGE}` is missing")];

@@ -14,6 +14,7 @@ const GUIDE: &str = "host/docs/";
 /// guide.
 const MAX_README_LINES: usize = 130;
 
+/// Checks the length of the README, and every link of each page.
 pub(super) fn find_breaches(root: &Path, files: &[TreeFile]) -> Vec<String> {
     let mut breaches = Vec::new();
     for file in files.iter().filter(|file| is_page(&file.path)) {

@@ -34,6 +34,7 @@ impl InvariantRow<'_> {
     }
 }
 
+/// Checks the front page, every row of the pages, and the citations in comments.
 pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let Some(front) = files.iter().find(|file| file.path == FRONT) else {
         return vec![format!("`{FRONT}` is missing")];
@@ -137,6 +138,7 @@ fn has_proof(files: &[TreeFile], name: &str) -> bool {
         || attacks().any(|file| file.text.contains(&attack))
 }
 
+/// Checks a row: four cells, a short claim, and existing code files and tests.
 fn row_breaches(row: &InvariantRow<'_>, files: &[TreeFile]) -> Vec<String> {
     let InvariantRow { page, line } = row;
     let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();

@@ -15,6 +15,7 @@ const TESTS: &str = "#[cfg(test)]\nmod tests {";
 /// The imports of one crate, by module.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
+/// Names each ring of more than [`MOST`] modules.
 pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     let mut crates: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
     for file in files {
@@ -167,6 +168,8 @@ impl<'a> RingSearch<'a> {
         Self { imports, index: BTreeMap::new(), open: Vec::new(), rings: Vec::new() }
     }
 
+    /// Visits a module and the modules that it imports. Returns the lowest number that is reached; if that
+    /// is the module's own, the modules visited since are a ring.
     fn visit_module(&mut self, module: &'a str) -> usize {
         let own = self.index.len();
         self.index.insert(module, own);

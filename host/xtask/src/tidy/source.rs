@@ -74,6 +74,7 @@ pub(super) fn find_breaches(files: &[TreeFile]) -> Vec<String> {
     files.iter().filter(|file| file.path.ends_with(".rs")).flat_map(file_breaches).collect()
 }
 
+/// Checks the length and the module comment of a file, then each line for `unsafe` and forbidden texts.
 fn file_breaches(file: &TreeFile) -> Vec<String> {
     let mut breaches = Vec::new();
     let lines = file.text.lines().count();

@@ -19,6 +19,7 @@ pub(crate) struct ToolSettings {
 }
 
 impl ToolSettings {
+    /// Reads the settings from the tool's `Cargo.toml`.
     pub(crate) fn read_settings(root: &Path, tool: &str) -> Result<ToolSettings> {
         #[derive(Deserialize)]
         struct CargoManifest {

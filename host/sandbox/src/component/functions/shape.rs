@@ -92,6 +92,7 @@ fn format_enclosed(open: &str, types: impl IntoIterator<Item = Option<Type>>, te
     text.push('>');
 }
 
+/// Writes a record-like type as `word { name: type, ... }`. Stops when the text is too long.
 fn format_braced(
     word: &str,
     items: impl Iterator<Item = (String, Option<Type>)>,

@@ -149,6 +149,8 @@ impl ValueBuilder {
         }
     }
 
+    /// Converts a JSON value to a component value of the given type, recursively. The error completes a
+    /// sentence about the argument, for example "is not one character".
     fn build_value(&mut self, ty: &Type, given: &Value) -> Result<Val, String> {
         self.count_values(1)?;
         Ok(match ty {

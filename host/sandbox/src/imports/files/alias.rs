@@ -103,6 +103,8 @@ pub(crate) fn search_directory(
     search_below(dir, name, closed, 0, &mut left)
 }
 
+/// Searches a directory and its subdirectories for protected names and closed directories. Each entry uses
+/// up one of `left`.
 fn search_below(
     parent: BorrowedFd<'_>,
     name: &OsStr,

@@ -93,6 +93,8 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(())
     }
 
+    /// Sets the times of an open file or directory, in the overlay or on disk. On disk, a file with several
+    /// names is refused.
     async fn set_times(
         &mut self,
         fd: Resource<Descriptor>,

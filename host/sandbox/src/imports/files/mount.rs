@@ -68,6 +68,8 @@ impl OpenMount {
         Self::from_directory(&mount, dir, Some(overlay.clone()), work_directories, closed)
     }
 
+    /// Makes a mount of an open directory. Decides whether the directory is protected, and opens the
+    /// directory with the least rights for the access.
     fn from_directory(
         mount: &Mount,
         dir: Arc<File>,

@@ -33,6 +33,8 @@ pub(super) struct OpenRequest {
 }
 
 impl OpenRequest {
+    /// Converts the flags of `open-at`. Refuses flags for synchronous writing, and a directory combined with
+    /// flags that make or truncate a file.
     fn from_flags(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> FsResult<Self> {
         let sync = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC

@@ -139,6 +139,8 @@ impl FilesView<'_> {
         })
     }
 
+    /// Renames a file or directory. For two different mounts, both paths are checked, so that refusals are
+    /// recorded, and the call then fails with `cross-device`.
     pub(crate) fn rename_path(
         &mut self,
         old_fd: &Resource<Descriptor>,
@@ -164,6 +166,8 @@ impl FilesView<'_> {
         })
     }
 
+    /// Renames within a mount. A directory is searched first, and is refused if there is a protected name
+    /// inside, or too much to search. Links and special files are refused.
     fn rename_in<T: FileTree>(
         &mut self,
         tree: &mut T,
@@ -201,6 +205,8 @@ impl FilesView<'_> {
         Ok(())
     }
 
+    /// Makes a hard link. For two different mounts, both paths are checked, so that refusals are recorded,
+    /// and the call then fails with `cross-device`.
     pub(crate) fn hard_link(
         &mut self,
         old_fd: &Resource<Descriptor>,

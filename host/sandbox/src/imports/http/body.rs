@@ -80,6 +80,8 @@ impl Body for ReplyBody {
     type Data = Bytes;
     type Error = Error;
 
+    /// Returns the next frame. If the peer sends nothing for the allowed time of silence, fails with a read
+    /// timeout.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -89,6 +89,8 @@ impl Body for DecodedBody {
     type Data = Bytes;
     type Error = Error;
 
+    /// Returns the next decoded piece, and reads from the compressed body while the decoder needs more
+    /// input. Decoded bytes are billed too.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

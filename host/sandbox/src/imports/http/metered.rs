@@ -86,6 +86,8 @@ impl MeteredStream {
 }
 
 impl AsyncRead for MeteredStream {
+    /// Reads from the connection, and bills the received bytes. Fails if the budget or the most bytes of a
+    /// reply are exceeded.
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
