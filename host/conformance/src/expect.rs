@@ -108,6 +108,7 @@ fn size_fault(part: &OutputPart, wanted: usize) -> Option<String> {
     }
 }
 
+/// Compares the log lines in the receipt with the expectation. Returns the difference.
 fn log_fault(wanted: &LogExpectation, result: &CallResult) -> Option<String> {
     let receipt = &result.receipt;
     if receipt.logs.len() != wanted.kept || receipt.logs_dropped != wanted.dropped {

@@ -87,6 +87,7 @@ fn body_start(request: &[u8]) -> Option<usize> {
     (request.len() >= end.checked_add(length)?).then_some(end)
 }
 
+/// The status and body of the reply to a request, by the request's path.
 fn make_reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
     let path = head.split(' ').nth(1).unwrap_or_default();
     match path {
@@ -102,6 +103,7 @@ fn make_reply(head: &str, body: &[u8]) -> (&'static str, Vec<u8>) {
     }
 }
 
+/// Decodes a body in HTTP's chunked coding. Stops at a chunk of length 0, or at the first mistake.
 fn decode_chunks(mut body: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     while let Some(end) = body.windows(2).position(|two| two == b"\r\n") {

@@ -104,6 +104,8 @@ struct CaseTrial<'a> {
 }
 
 impl CaseTrial<'_> {
+    /// Runs a case: checks the descriptions, makes the calls (in several jars at once, if the case says so),
+    /// then checks the workspace. All faults together are the result.
     async fn run_case(&self, number: usize) -> Result<CaseResult, ConformanceError> {
         if let Some(reason) = described::missing_reason(self.case, self.infos) {
             return Ok(CaseResult::NotOffered(reason));

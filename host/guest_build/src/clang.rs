@@ -117,6 +117,7 @@ fn clang_command(clang: &VersionedProgram, dialect: ClangDialect) -> Command {
     command
 }
 
+/// The source files of a project, in its root and in `src`, sorted.
 fn find_sources(root: &Path, dialect: ClangDialect) -> Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for folder in [root.to_path_buf(), root.join("src")] {

@@ -228,6 +228,8 @@ impl PackageBuild<'_> {
     }
 }
 
+/// Finds the Rust toolchain of Debian's packages: the WebAssembly library, its C library, and the linker for
+/// components.
 fn find_debian() -> Option<RustToolchain> {
     let there = |path: &str| Path::new(path).exists();
     if !there(DEBIAN_STD) || !Path::new(DEBIAN_LIBC).join("libc.a").exists() {

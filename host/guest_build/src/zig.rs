@@ -21,6 +21,7 @@ pub(crate) fn find_toolchain(project: Option<&Path>) -> Result<VersionedProgram>
     }
 }
 
+/// Compiles `tool.zig` with the SDK to a core module, and makes the component from it.
 pub(crate) fn build_project(project: &ToolProject<'_>) -> Result<()> {
     let core = project.out.join("core.wasm");
     let mut command = find_toolchain(Some(project.root))?.to_command();

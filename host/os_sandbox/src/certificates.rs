@@ -150,6 +150,8 @@ impl KeySearch {
         whole
     }
 
+    /// Whether a file surely has no private key: a small file without a key's ending or text, that is
+    /// readable for everybody or contains a certificate.
     fn has_no_key(&mut self, path: &Path, about: &fs::Metadata) -> io::Result<bool> {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let left = self.bytes.checked_sub(about.len()).filter(|_| about.len() <= MAX_FILE);

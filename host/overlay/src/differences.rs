@@ -273,6 +273,8 @@ impl<'a> ChangeCollector<'a> {
         self.add_change(&path, kind, false, record.mode, original);
     }
 
+    /// Adds the change of a directory: none if the directory shows its own lower directory, a move if it
+    /// shows another, and otherwise an addition.
     fn sub_dir(&mut self, path: &RelPath, own: Option<&RelPath>, entry: &IndexEntry, id: u64) {
         let Some(dir) = self.view.state.tree.find_dir(id) else { return };
         match &dir.origin {
@@ -291,6 +293,7 @@ impl<'a> ChangeCollector<'a> {
         }
     }
 
+    /// Adds a change to the list, with the state of the lower object if the change has one.
     fn add_change(
         &mut self,
         path: &RelPath,
@@ -304,6 +307,7 @@ impl<'a> ChangeCollector<'a> {
         self.found.push(Change { path, kind, directory, mode, original });
     }
 
+    /// The state of a lower object in the form for the host, with the digest if known.
     fn original_state(&self, seen: &LowerState) -> OriginalState {
         let digest = self.view.state.tree.find_digest(seen);
         OriginalState {

@@ -98,6 +98,7 @@ impl DigestShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Computes the digests of the waiting files, until no file waits.
     fn run_worker(&self) {
         loop {
             let mut state = self.lock_state();

@@ -273,6 +273,7 @@ impl ForkMerge<'_> {
         Ok(())
     }
 
+    /// Writes the fork's object of a path to the parent's path `to`.
     fn put_thing(
         &mut self,
         path: &RelPath,

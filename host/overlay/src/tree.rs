@@ -352,6 +352,7 @@ impl IndexTree {
         Ok((dir, last))
     }
 
+    /// The number of a subdirectory, which is added to the index if it is only in the lower directory.
     fn enter_dir(&mut self, dir: u64, name: &OsStr) -> Result<u64, RecordMisfit> {
         let here = self.dirs.get(&dir).ok_or(RecordMisfit)?;
         match here.entries.get(name).map(|entry| entry.node) {
@@ -369,6 +370,7 @@ impl IndexTree {
         }
     }
 
+    /// Adds a directory without entries to the index. The caller adds the entry to the parent.
     fn add_dir(
         &mut self,
         parent: u64,
@@ -512,6 +514,7 @@ impl<'a> TreeDump<'a> {
         }
     }
 
+    /// Adds the records of a directory's entries, recursively, by name.
     fn dump_dir(&mut self, id: u64, path: &RelPath) {
         let Some(dir) = self.tree.find_dir(id) else { return };
         let mut names: Vec<_> = dir.entries.iter().collect();
@@ -532,6 +535,7 @@ impl<'a> TreeDump<'a> {
         }
     }
 
+    /// Adds the record of a file. Further names of the file become links.
     fn dump_file(&mut self, id: u64, path: RelPath, hidden: Option<LowerState>) {
         let Some(node) = self.tree.find_file(id) else { return };
         if self.told.insert(id, ()).is_some() {

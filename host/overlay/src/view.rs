@@ -154,6 +154,7 @@ impl DirStepper for OverlayView<'_> {
         }
     }
 
+    /// The target of a link by its name in a directory. `None` if the name is not a link.
     fn read_link(&self, top: &DirAt, name: &OsStr) -> Result<Option<OsString>, Errno> {
         match self.find_child(top, name) {
             NameMeaning::Nothing | NameMeaning::Dir(_) => Ok(None),
@@ -227,6 +228,8 @@ impl<'a> OverlayView<'a> {
         DirPlace::Gone
     }
 
+    /// The meaning of a name in a directory: from the index if the index has the name, else the lower
+    /// directory's.
     pub(super) fn find_child(&self, dir: &DirAt, name: &OsStr) -> NameMeaning {
         match dir.at {
             DirPlace::Gone => NameMeaning::Nothing,

@@ -349,6 +349,7 @@ impl<S: DirStepper> PathWalk<'_, S> {
         self.stack.last().map_or(&self.first, |(dir, _)| dir)
     }
 
+    /// The end of the walk: the last directory, the last name if any, and whether the path is protected.
     fn into_path_end(mut self, name: Option<OsString>, must_be_dir: bool) -> PathEnd<S::Dir> {
         let real = self.real_path(name.as_deref());
         let mut parts = self.stack.iter().map(|(_, part)| part).chain(&name);

@@ -129,6 +129,7 @@ struct BudgetNode {
 }
 
 impl Meter {
+    /// The index of a meter in arrays of amounts, in the order of [`METERS`].
     fn meter_index(self) -> usize {
         match self {
             Self::Steps => 0,

@@ -177,6 +177,8 @@ pub struct UrlPermit {
 pub struct AddressPermit(SocketAddr);
 
 impl HostRule {
+    /// Whether the rule allows the target, by scheme, port and host. A rule for names never allows an
+    /// address, and a rule for networks never allows a name.
     fn matches_target(&self, target: &RequestTarget) -> bool {
         self.scheme.is_none_or(|scheme| scheme == target.scheme)
             && self.matches_port(target)
@@ -418,6 +420,7 @@ impl AddressPermit {
     }
 }
 
+/// Parses a rule such as `https://*.example.com:8443`. Only a rule for a network may omit the scheme.
 fn parse_rule(text: &str) -> Result<HostRule, &'static str> {
     if text.len() > MAX_RULE {
         return Err("it is too long");

@@ -543,6 +543,8 @@ fn effective_tools(
     tools
 }
 
+/// Adds a note for each rule for hosts that the definition asks for and that the grants or the parent do not
+/// cover.
 fn missing_hosts(
     asked: &AskedRights,
     granted: &HostScope,

@@ -314,6 +314,7 @@ enum EscapeKind {
     Cut,
 }
 
+/// Parses an escape `\uXXXX` at a position. [`EscapeKind::Cut`] if the bytes end within the escape.
 fn parse_escape(bytes: &[u8], at: usize) -> EscapeKind {
     let rest = bytes.get(at..).unwrap_or_default();
     match rest {

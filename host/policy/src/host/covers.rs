@@ -21,6 +21,7 @@ impl HostRule {
 }
 
 impl HostPattern {
+    /// Whether every host of the other pattern is also a host of this pattern.
     fn covers_pattern(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Any, Self::Any | Self::Name(_) | Self::Below(_) | Self::Net(_)) => true,

@@ -127,6 +127,8 @@ impl<'s> SchemaWalk<'_, 's> {
         }
     }
 
+    /// Skips a number. If a schema asks for an integer and the number is one in another notation, records an
+    /// edit.
     fn walk_number(&mut self, schemas: &[&'s Value]) {
         let from = self.at;
         while self.peek().is_some_and(is_number_byte) {

@@ -87,6 +87,7 @@ impl ComponentCache {
         self.dir.join(format!("{hidden}.{}", kind.file_suffix()))
     }
 
+    /// Reads an entry, and checks its size, its magic number and its authentication code.
     fn read_entry(&self, path: &Path, kind: CacheKind, name: &str) -> io::Result<Vec<u8>> {
         let bad = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
         let file = File::open(path)?;
@@ -105,6 +106,8 @@ impl ComponentCache {
         Ok(body)
     }
 
+    /// Writes an entry with its authentication code: first to a temporary file, then renamed, so that no
+    /// reader sees a partial entry.
     fn write_entry(
         &self,
         path: &Path,
@@ -166,6 +169,8 @@ fn prepare_directory(dir: &Path) -> io::Result<[u8; KEY]> {
     }
 }
 
+/// Reads the key of the authentication code. Refuses a file that another user owns, or that others may
+/// access.
 fn read_key(path: &Path) -> io::Result<[u8; KEY]> {
     let metadata = fs::symlink_metadata(path)?;
     let private = metadata.is_file()

@@ -168,6 +168,8 @@ pub fn compile_child(walled: bool) -> ExitCode {
     }
 }
 
+/// The work of the compiler's child process: limits itself, reads the component from stdin, compiles it, and
+/// writes the machine code to stdout. A core module is adapted to a component instead.
 fn run_child() -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     restrict_process(CHILD_MEMORY, 0).map_err(step("limiting the compiler"))?;

@@ -102,6 +102,7 @@ pub fn check_words(
     check_schema(schema, limits.schema_bytes)
 }
 
+/// Checks a tool's name from a description. The error says which names are allowed.
 fn check_name(name: &str) -> Result<ToolName, String> {
     let fits = name.len() <= MAX_NAME
         && name.starts_with(|c: char| c.is_ascii_lowercase())

@@ -283,6 +283,8 @@ impl ComponentLoader {
         self.turns.run_uninterrupted(adapt_module(&self.compiler, module)).await
     }
 
+    /// Makes a loaded component from new machine code, in a job on another thread. Also returns the
+    /// artifact, which can be cached.
     async fn place_first(
         &self,
         artifact: CompiledArtifact,

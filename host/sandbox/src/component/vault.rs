@@ -90,6 +90,7 @@ impl ComponentVault {
         }
     }
 
+    /// Stores a derived file in the cache, if there is a cache.
     fn store_cached(&self, made: DerivedFile, digest: Digest, bytes: &[u8]) {
         let Some(Some(cache)) = self.cache.get() else { return };
         match made {

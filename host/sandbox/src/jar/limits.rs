@@ -55,6 +55,8 @@ impl MemoryLimiter {
         self.refused.take()
     }
 
+    /// Reserves memory for a growth of a guest's memory or table. Returns whether the budget allows the
+    /// growth.
     fn allow_growth(&mut self, current: u64, desired: u64) -> bool {
         self.pending = 0;
         let more = desired.saturating_sub(current);

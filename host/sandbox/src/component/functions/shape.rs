@@ -78,6 +78,7 @@ fn format_type(ty: &Type, text: &mut String) {
     }
 }
 
+/// Writes the types between `open` and `>`, separated by commas. A missing type is written as `_`.
 fn format_enclosed(open: &str, types: impl IntoIterator<Item = Option<Type>>, text: &mut String) {
     text.push_str(open);
     for (turn, ty) in types.into_iter().enumerate() {

@@ -302,6 +302,8 @@ impl ValueBuilder {
         Err(format!("there is no `{other}`"))
     }
 
+    /// Converts the optional value of a variant, an option or a result. The value has to be present exactly
+    /// if there is a type.
     fn build_payload(
         &mut self,
         ty: Option<Type>,

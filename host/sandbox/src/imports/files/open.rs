@@ -146,6 +146,7 @@ impl FilesView<'_> {
         }
     }
 
+    /// Opens a directory, and makes a descriptor with the access that the mount and the path allow.
     fn open_dir<T: FileTree>(
         &mut self,
         tree: &T,
@@ -164,6 +165,7 @@ impl FilesView<'_> {
         self.push_descriptor(Descriptor::Dir(dir), base, place, over, slot)
     }
 
+    /// Opens or makes a file, records a change in the receipt, and makes the descriptor.
     fn open_file<T: FileTree>(
         &mut self,
         tree: &mut T,
@@ -183,6 +185,7 @@ impl FilesView<'_> {
         self.push_descriptor(Descriptor::File(file), base, place, over, slot)
     }
 
+    /// Adds a descriptor to the resource table, with the facts that later calls check.
     fn push_descriptor<D>(
         &mut self,
         descriptor: Descriptor,

@@ -85,6 +85,7 @@ impl FilesView<'_> {
         Err(self.ctx.refuse_operation(what, DenyCode::PathNotAllowed, facts))
     }
 
+    /// Makes a directory, and records the change in the receipt.
     pub(crate) fn make_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "create-directory";
         let base = self.find_directory(fd)?;
@@ -100,6 +101,7 @@ impl FilesView<'_> {
         })
     }
 
+    /// Removes an empty directory, and records the change in the receipt.
     pub(crate) fn remove_dir(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "remove-directory";
         let base = self.find_directory(fd)?;
@@ -114,6 +116,7 @@ impl FilesView<'_> {
         })
     }
 
+    /// Removes a name of a file, and records the change in the receipt.
     pub(crate) fn unlink_file(&mut self, fd: &Resource<Descriptor>, path: &str) -> FsResult<()> {
         let what = "unlink-file";
         let base = self.find_directory(fd)?;
@@ -254,6 +257,7 @@ impl FilesView<'_> {
         Ok(())
     }
 
+    /// Sets the times of a file or directory by its path, and records the change in the receipt.
     pub(crate) fn touch_at(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -275,6 +279,7 @@ impl FilesView<'_> {
         })
     }
 
+    /// The status of a file or directory by its path.
     pub(crate) fn stat_path(
         &mut self,
         fd: &Resource<Descriptor>,

@@ -27,6 +27,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
+    /// Passes the frames of a request's body on. Trailers are refused.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -157,6 +157,7 @@ async fn dial_addresses(
     Err(last)
 }
 
+/// Makes a TLS connection over a TCP connection. The certificate has to be for the target's host.
 async fn negotiate_tls(
     options: &HttpOptions,
     permit: &UrlPermit,

@@ -178,6 +178,7 @@ impl HttpGate {
         Ok(joined)
     }
 
+    /// Takes a free connection of the store and one of the jar. Refuses the request if either has none.
     pub(crate) fn acquire_connection(&self) -> Result<ConnectionSlot, Error> {
         let take =
             |connections: &ConnectionLimit| Arc::clone(&connections.0).try_acquire_owned().ok();

@@ -75,6 +75,7 @@ impl HttpOptions {
         &*self.resolver
     }
 
+    /// The TLS settings: the given ones, or settings with the system's certificates, which are read once.
     pub(crate) async fn tls_config(&self) -> Result<Arc<ClientConfig>, rustls::Error> {
         if let Some(own) = &self.tls {
             return Ok(Arc::clone(own));
