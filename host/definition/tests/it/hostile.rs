@@ -1,29 +1,42 @@
 //! Files that are made to hurt: each gets one clear answer, soon.
 
-#![expect(clippy::disallowed_methods, reason = "a bomb is told by the time it takes")]
-
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use belljar_definition::{
     AgentScope, Catalog, KnownTools, MAX_DEFINITION, MAX_DIAGNOSTICS, MAX_FRONTMATTER,
     ParsedAgentFile, ScannedContent, Settings, SourceFile, parse_agent,
 };
 use belljar_policy::ToolName;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::show::{agent, errors, known, manifest};
+
+/// The processor time of a test's thread, which a busy machine does not prolong.
+struct Spent(Duration);
+
+impl Spent {
+    fn now() -> Self {
+        Self(clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap())
+    }
+
+    /// The time since then.
+    fn time(&self) -> Duration {
+        Self::now().0 - self.0
+    }
+}
 
 /// Far more than any of these takes on a slow machine, far less than a bomb that goes off.
 const SOON: Duration = Duration::from_secs(5);
 
-/// The same for the largest inputs that are read, in a build without optimisation on a busy machine. What these
+/// The same for the largest inputs that are read, in a build without optimisation. What these
 /// tests keep from coming back took minutes.
 const IN_TIME: Duration = Duration::from_secs(20);
 
 fn quick(text: impl AsRef<[u8]>) -> String {
-    let start = Instant::now();
+    let start = Spent::now();
     let answer = agent(text);
-    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    assert!(start.time() < SOON, "took {:?}", start.time());
     assert_eq!(answer.lines().next(), Some("invalid"), "{answer}");
     let answer = answer.lines().skip(1).collect::<Vec<_>>().join("\n");
     assert!(answer.len() < 2_000, "{} bytes", answer.len());
@@ -98,12 +111,12 @@ fn size_bombs_are_refused() {
 #[test]
 fn a_hundred_megabytes_are_refused_by_their_length() {
     let bytes = vec![b'-'; 100 << 20];
-    let start = Instant::now();
+    let start = Spent::now();
     let ParsedAgentFile::Invalid { diagnostics } = parse_agent(Path::new("a.md"), &bytes, &known())
     else {
         panic!("taken for an agent");
     };
-    assert!(start.elapsed() < SOON);
+    assert!(start.time() < SOON);
     insta::assert_snapshot!(diagnostics[0].to_string(), @r#"
     a.md: error: the file has 104857600 bytes; an agent definition has at most 1048576
       hint: move long reference text to files that the agent reads when it needs them
@@ -134,7 +147,7 @@ fn control_characters_in_yaml_are_refused() {
 
 #[test]
 fn toml_bombs_are_refused() {
-    let start = Instant::now();
+    let start = Spent::now();
     let deep = errors(&format!("a = {}", "[".repeat(100_000)));
     assert!(deep.contains("not valid TOML"), "{deep}");
     let dotted = errors(&format!("{}a = 1", "a.".repeat(100_000)));
@@ -142,7 +155,7 @@ fn toml_bombs_are_refused() {
     let long = errors(&"#".repeat(2 << 20));
     insta::assert_snapshot!(long, @"belljar.toml: error: the file has 2097152 bytes, at most 1048576 are read");
     assert!(manifest(&"[a]\n".repeat(10_000)).len() < 60_000);
-    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    assert!(start.time() < SOON, "took {:?}", start.time());
 }
 
 /// As many tools as the largest number of MCP servers may list.
@@ -154,7 +167,7 @@ fn many_tools() -> KnownTools {
 #[test]
 fn thousands_of_names_in_one_text_cost_no_search_of_all_tools_each() {
     let tools = many_tools();
-    let start = Instant::now();
+    let start = Spent::now();
     for (field, lost) in [
         (format!("disallowedTools: [\"{}\"]", "Read ".repeat(13_000)), true),
         (format!("disallowedTools: [{}]", "'*l*', ".repeat(490)), true),
@@ -166,14 +179,14 @@ fn thousands_of_names_in_one_text_cost_no_search_of_all_tools_each() {
         let ParsedAgentFile::Agent { definition, .. } = parsed else { panic!("no agent") };
         assert_eq!(!definition.unclear.is_empty(), lost, "{}", &field[..30]);
     }
-    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    assert!(start.time() < IN_TIME, "took {:?}", start.time());
 }
 
 #[test]
 fn a_settings_file_of_faults_has_some_told_and_the_rest_counted() {
     let many = |unit: &str| unit.repeat(((1 << 20) - 100) / unit.len());
     let keys = |end: &str| -> String { (0..90_000).map(|n| format!("k{n}=1{end}")).collect() };
-    let start = Instant::now();
+    let start = Spent::now();
     for text in [
         many("=\n"),
         format!("x={{{}}}", many("a=1,")),
@@ -185,7 +198,7 @@ fn a_settings_file_of_faults_has_some_told_and_the_rest_counted() {
         let faults = Settings::parse(None, workspace, None).unwrap_err();
         assert!((1..=MAX_DIAGNOSTICS + 1).contains(&faults.len()), "{}", faults.len());
     }
-    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    assert!(start.time() < IN_TIME, "took {:?}", start.time());
 }
 
 fn files(scope: &AgentScope, count: usize, text: impl Fn(usize) -> String) -> Vec<SourceFile> {
@@ -207,7 +220,7 @@ fn names_are_found_among_the_most_files_without_a_search_of_all_of_them() {
     }));
     let catalog = Catalog::from_agent_files(all, known(), false);
     assert_eq!((catalog.agents().len(), catalog.skipped_files().len()), (5_000, 5_000));
-    let start = Instant::now();
+    let start = Spent::now();
     for entry in catalog.agents().iter().cycle().take(25_000) {
         let bare = catalog.find_unscoped(&entry.id.slug).map(|found| &found.id);
         assert_eq!(
@@ -215,13 +228,13 @@ fn names_are_found_among_the_most_files_without_a_search_of_all_of_them() {
             (Some(&entry.id), Some(&entry.id))
         );
     }
-    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    assert!(start.time() < IN_TIME, "took {:?}", start.time());
     let names: String = (0..30_000).map(|n| format!("[grants.\"c{n}\"]\n")).collect();
     let workspace = Some((Path::new("belljar.toml"), names.as_str()));
     let settings = Settings::parse(None, workspace, None).unwrap();
-    let start = Instant::now();
+    let start = Spent::now();
     let told = settings.check_agents(&catalog, &Catalog::default(), Path::new("/w"));
-    assert!(start.elapsed() < IN_TIME, "took {:?}", start.elapsed());
+    assert!(start.time() < IN_TIME, "took {:?}", start.time());
     assert_eq!(told.len(), MAX_DIAGNOSTICS + 1);
     let last = told.last().map(|it| it.message.as_str());
     assert_eq!(last, Some("29950 more agents are named, and not there"));
