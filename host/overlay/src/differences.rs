@@ -150,6 +150,7 @@ struct ChangeCollector<'a> {
     at_home: HashSet<u64>,
     /// Files already listed as renamed.
     renamed: HashSet<u64>,
+    /// The changes collected so far.
     found: Vec<Change>,
 }
 

@@ -32,7 +32,9 @@ struct DigestShared {
 
 #[derive(Debug, Default)]
 struct DigestState {
+    /// The files whose digest is still to be computed.
     waiting: VecDeque<(LowerState, File)>,
+    /// The finished digests, which are not in the index yet.
     made: Vec<(LowerState, [u8; 32])>,
     /// Whether a thread works on the queue; it ends when no file waits.
     works: bool,

@@ -45,6 +45,7 @@ pub(crate) enum LowerKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContentOrigin {
     pub(crate) rel: RelPath,
+    /// The state of the lower file when the content was taken from it.
     pub(crate) seen: LowerState,
 }
 
@@ -98,6 +99,7 @@ pub(crate) enum IndexChange {
 /// A change, and when it happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
+    /// When the change happened.
     pub(crate) at: FileTime,
     pub(crate) act: IndexChange,
 }

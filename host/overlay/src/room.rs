@@ -232,6 +232,7 @@ pub struct UpperFile {
     /// The device and inode of the original lower file, which guests see as the identity of the file.
     pub(crate) identity: Option<(u64, u64)>,
     room: Arc<OverlayRoom>,
+    /// The counted length in bytes.
     held: Mutex<u64>,
 }
 
@@ -239,6 +240,7 @@ pub struct UpperFile {
 #[derive(Debug)]
 pub struct GrowthGuard<'a> {
     room: &'a OverlayRoom,
+    /// The locked length in bytes.
     held: MutexGuard<'a, u64>,
 }
 

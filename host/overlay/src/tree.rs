@@ -492,7 +492,9 @@ impl IndexTree {
 /// The records that [`IndexTree::to_records`] has made so far.
 struct TreeDump<'a> {
     tree: &'a IndexTree,
+    /// The numbers of the files that already have a record.
     told: HashMap<u64, ()>,
+    /// The states of lower files whose digests are written at the end.
     seen: Vec<LowerState>,
     records: Vec<IndexRecord>,
     /// The time of hiding that the next records get.

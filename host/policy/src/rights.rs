@@ -112,7 +112,9 @@ pub struct Rights {
 /// What each source says about tools. It explains refusals, and grants nothing.
 #[derive(Debug, Clone, Default)]
 struct ToolLists {
+    /// The requests of the agent's definition.
     asked: AskedRights,
+    /// The permissions of the grants.
     granted: BTreeMap<ToolName, CallPermission>,
     parent: Option<Rights>,
     bars: BTreeMap<ToolName, SourceVote>,

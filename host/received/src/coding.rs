@@ -201,6 +201,7 @@ fn read_layers(
 struct CodingLayer {
     inflate: LayerDecoder,
     coding: ContentCoding,
+    /// The number of decoded bytes returned so far.
     given: u64,
 }
 

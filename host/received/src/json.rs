@@ -89,6 +89,7 @@ pub fn from_slice_with_wholes<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::
 /// piece, at most 11 bytes, and nothing after a complete line.
 #[derive(Debug, Default)]
 pub struct JsonMender {
+    /// The incomplete escape at the end of the last piece.
     held: Vec<u8>,
 }
 
@@ -126,6 +127,7 @@ impl JsonMender {
 /// ```
 #[derive(Debug, Default)]
 pub struct PairJoiner {
+    /// The message that waits for the next one.
     held: Option<HeldMessage>,
 }
 
@@ -204,6 +206,7 @@ fn begins_text(bytes: &[u8], at: usize) -> bool {
 
 /// Half a pair at a position; or two encoded halves that form a pair.
 struct FoundHalf {
+    /// The position in bytes.
     at: usize,
     len: usize,
     /// The half as a UTF-16 code unit.

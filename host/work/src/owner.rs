@@ -36,6 +36,7 @@ pub(crate) struct QueuePlace {
 pub(crate) struct ThreadSlot {
     running: OwnedSemaphorePermit,
     all: Option<OwnedSemaphorePermit>,
+    /// The owner's permit for a job that waits or runs.
     place: OwnedSemaphorePermit,
     owner: Arc<OwnerLimits>,
 }

@@ -35,6 +35,7 @@ pub(crate) struct UnsettledPaths {
 /// The lower object from which a change began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownOrigin {
+    /// The state of the lower object when the change began.
     pub(crate) seen: LowerState,
     /// Since when the object is hidden; `None`: from now on.
     pub(crate) since: Option<FileTime>,

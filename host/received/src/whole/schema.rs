@@ -51,6 +51,7 @@ pub fn by_schema<'t>(arguments: &'t str, schema: &Value) -> Cow<'t, str> {
 /// A walk through a JSON text, with the schemas for the value at each position.
 struct SchemaWalk<'t, 's> {
     text: &'t [u8],
+    /// The position of the next byte.
     at: usize,
     root: &'s Value,
     /// The replaced numbers, in the order of the text.

@@ -37,6 +37,7 @@ pub(crate) struct ToolDescriber {
     cache: Option<Arc<ComponentCache>>,
     /// The broker, which makes and stores descriptions in place of the cache, always with the default limits.
     broker: Option<Broker>,
+    /// The answers of this process so far, by the digest of the component.
     known: Mutex<HashMap<Digest, Arc<Entry>>>,
 }
 

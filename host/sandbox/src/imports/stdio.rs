@@ -20,6 +20,7 @@ const MAX_WRITE: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct StdioCapture {
     limit: usize,
+    /// The captured text, up to `limit` bytes.
     kept: Arc<Mutex<CapturedText>>,
     record: Arc<CallRecord>,
 }
@@ -63,6 +64,7 @@ impl StdioCapture {
 /// The stdin of a command: the text of its call, then the end. All streams of it share one position.
 #[derive(Clone)]
 pub(crate) struct CommandStdin {
+    /// The text that was not read yet.
     left: Arc<Mutex<Bytes>>,
     record: Arc<CallRecord>,
 }

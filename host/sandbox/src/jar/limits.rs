@@ -32,7 +32,9 @@ const TABLE_ELEMENT: u64 = 16;
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     budget: Budget,
+    /// The bytes that are reserved now.
     held: u64,
+    /// The most bytes that were reserved at a time, since the last [`Self::take_peak`].
     peak: u64,
     /// The bytes of the last permitted growth, which may still fail.
     pending: u64,

@@ -127,7 +127,9 @@ pub struct Jar {
 struct JarSlot {
     tool: JarTool,
     loaded: OnceCell<Arc<LoadedComponent>>,
+    /// The rights and resources of the component's stores, once the first store opened.
     given: OnceLock<SlotResources>,
+    /// The open store, if any.
     store: Mutex<Option<Box<OpenStore>>>,
     /// Whether a store of this slot was discarded, and with it the state of earlier calls.
     lost: AtomicBool,
@@ -164,6 +166,7 @@ struct SlotWork<'a> {
     /// Whether the job may overlap with other jobs that may.
     shared: bool,
     with: CallOptions<'a>,
+    /// When the job was requested.
     asked: Instant,
     /// The time limit the call's arguments name.
     time: Option<Duration>,

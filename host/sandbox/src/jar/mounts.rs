@@ -32,6 +32,7 @@ pub(crate) struct MountTable {
 
 /// The identities of closed directories, as found at a time.
 struct ClosedState {
+    /// When the directories were looked up.
     at: Instant,
     paths: Arc<[PathBuf]>,
     closed: ClosedPaths,

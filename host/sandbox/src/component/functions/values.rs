@@ -135,6 +135,7 @@ fn collect_bytes(items: &[Val]) -> Vec<u8> {
 /// Makes values from JSON, and counts them. Callers prefix an error with the field's name, so that it says
 /// where.
 struct ValueBuilder {
+    /// How many more values may be made.
     left: usize,
 }
 

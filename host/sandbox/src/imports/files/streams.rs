@@ -39,6 +39,7 @@ pub(crate) struct StreamHandle {
 /// An input stream that reads a file from an offset.
 pub(crate) struct FileReader {
     handle: StreamHandle,
+    /// The offset of the next read, in bytes.
     at: u64,
     pace: YieldPace,
 }

@@ -78,7 +78,9 @@ pub(crate) struct SecretScanner<'a> {
     /// The end of the text so far, in lower case: as many bytes as the longest form of [`coded_forms`] has.
     /// Before the text, zeros.
     tail: Vec<u8>,
+    /// The number of bytes read so far.
     seen: usize,
+    /// Whether a secret was found.
     found: bool,
 }
 
