@@ -15,12 +15,12 @@ use belljar_work::StopSignal;
 use crate::record::layers::{layers_root, place};
 use crate::record::lock::{SessionLock, locks_directory};
 
-/// The changes of a session, locked for this reader. Dropping `SessionReview` closes the overlays.
+/// The changes of a session, open for a decision. Until dropped, no other process can use the session.
 #[derive(Debug)]
 pub struct SessionReview {
     places: Vec<DirectoryReview>,
     layers: SessionLayers,
-    /// `None` = the caller already has the session to itself.
+    /// The lock of the session; `None` = the caller has locked the session already.
     _lock: Option<SessionLock>,
 }
 
@@ -29,7 +29,7 @@ pub struct SessionReview {
 pub struct DirectoryReview {
     /// The path of the directory for agents.
     pub guest: GuestPath,
-    /// The directory.
+    /// The directory on this machine.
     pub directory: PathBuf,
     /// The decisions that can be made about the directory.
     pub review: OverlayReview,
@@ -49,27 +49,27 @@ pub enum ReviewError {
         /// The cause of the failure.
         source: io::Error,
     },
-    /// The overlay of a directory.
+    /// The overlay of a directory cannot be opened.
     #[error(transparent)]
     Layers(#[from] LayersError),
-    /// The changes of the directory cannot be used.
+    /// The changes of a directory cannot be read or decided.
     #[error(transparent)]
     Changes(#[from] ChangesError),
-    /// The store.
+    /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl SessionReview {
-    /// Opens the changes of an unlocked session. Reads files, so the caller's thread must be one that may
-    /// block. Raising the signal ends the reading.
+    /// Opens the changes of a session that nothing else uses. Reads files, so the caller's thread must be one
+    /// that may block. Raising `stop` ends the reading.
     ///
     /// # Errors
     ///
     /// When the session is in use, or an overlay cannot be opened.
     pub fn open(store: &Store, session: &str, stop: &StopSignal) -> Result<Self, ReviewError> {
         let none = OverlayQuota { bytes: 0, files: 0 };
-        // Unlimited: a decision needs no quota, because the overlay is stored already.
+        // No quota: a decision adds nothing to the overlay.
         let pool = OverlayPool::new(OverlayQuota { bytes: u64::MAX, files: u64::MAX }, none);
         let pool = pool.with_hidden(place(store));
         Self::open_in(
@@ -80,7 +80,7 @@ impl SessionReview {
         )
     }
 
-    /// As [`SessionReview::open`], for layers that share a quota with others.
+    /// Like [`SessionReview::open`], with overlays that share a tenant's quota.
     pub(crate) fn open_in(
         store: &Store,
         session: &str,
@@ -99,6 +99,7 @@ impl SessionReview {
         Self::with_lock(layers, None, stop)
     }
 
+    /// Opens each overlay of the session for decisions. `lock` is held as long as the review exists.
     fn with_lock(
         layers: SessionLayers,
         lock: Option<SessionLock>,
@@ -148,7 +149,7 @@ pub struct SessionLook {
     _lock: Option<SessionLock>,
 }
 
-/// The changes to one directory of a session.
+/// The changes to one directory of a session, as a reader without the right to decide sees them.
 #[derive(Debug)]
 pub struct DirectoryLook {
     /// The path of the directory for agents.
@@ -156,13 +157,14 @@ pub struct DirectoryLook {
     /// True if an apply was interrupted: a part of these changes may be in the directory already. The next
     /// decision finishes or undoes the apply.
     pub is_interrupted: bool,
-    /// An earlier apply to the directory can be undone.
+    /// True if an earlier apply to the directory can be undone.
     pub has_applied: bool,
     /// The changes; lines are not counted.
     pub changes: Changes,
 }
 
 impl SessionLook {
+    /// Locks the session, and opens its overlays for reading.
     pub(crate) fn open_in(
         store: &Store,
         session: &str,
@@ -174,6 +176,7 @@ impl SessionLook {
         Ok(Self { places, layers, stop: stop.clone(), _lock: Some(lock) })
     }
 
+    /// Opens the overlays of a session that the caller has locked.
     pub(crate) fn for_layers(
         layers: SessionLayers,
         stop: &StopSignal,
@@ -198,7 +201,7 @@ impl SessionLook {
         self.places.iter().map(of).collect()
     }
 
-    /// The signal that ends the look, raised when the caller no longer waits.
+    /// The signal that ends this look; raised when the caller no longer waits for the result.
     pub fn stop_signal(&self) -> &StopSignal {
         &self.stop
     }
@@ -225,6 +228,7 @@ impl Drop for SessionLook {
     }
 }
 
+/// Locks a session for this process; an error if the session is in use.
 fn lock_session(store: &Store, session: &str) -> Result<SessionLock, ReviewError> {
     match SessionLock::try_lock(&locks_directory(store), session) {
         Ok(Some(lock)) => Ok(lock),
@@ -238,7 +242,7 @@ pub fn has_layers(store: &Store, session: &str) -> bool {
     fs::read_dir(layers_root(store).join(session)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// The session with the latest change of an overlay; `workspace` limits the search to one workspace.
+/// The session whose overlay was changed last; with `workspace`, only sessions of that workspace count.
 ///
 /// # Errors
 ///

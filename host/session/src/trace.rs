@@ -9,8 +9,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::record::turn::{OpenState, Turn};
 
-/// A turn of a session. A turn outlives its request, so the request's span is a parent for the tracer only. A
-/// turn that is resumed after a restart begins a new trace.
+/// Makes the span of a turn. A turn outlives its request, so the request's span is its parent for the tracer
+/// only. A turn that is resumed after a restart begins a new trace.
 pub(crate) fn turn_span(tenant: &str, session: &str, agent: &str, turn: &Turn<OpenState>) -> Span {
     let request = Span::current();
     let span = info_span!(
@@ -32,7 +32,7 @@ pub(crate) fn turn_span(tenant: &str, session: &str, agent: &str, turn: &Turn<Op
         otel.status_code = Empty,
     );
     if !span.is_disabled() && !request.is_disabled() {
-        // An error: there is no receiver of spans.
+        // This fails if no receiver of spans is configured.
         let _ = span.set_parent(request.context());
     }
     span

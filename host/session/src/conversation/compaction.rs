@@ -33,28 +33,29 @@ use belljar_agent::{PartialAnswer, count_usage, cut_off, hold_tokens, prompt_byt
 /// for instructions, tools, the turn and the answer.
 const DEFAULT_PERCENT: u64 = 60;
 
-/// The part of the share in which the latest turns stay unchanged.
+/// The divisor of the share: a third of it is for the latest turns, which stay unchanged.
 const KEPT_PART: u64 = 3;
 
 /// The part of the summarising model's context for one piece of history, in percent.
 const MATERIAL_PERCENT: u64 = 70;
 
-/// Tokens of a summary: a tenth of the context, within these.
+/// The limits of a summary in tokens; within them, a summary has a tenth of the context.
 const SUMMARY_TOKENS: std::ops::RangeInclusive<u64> = 256..=4_096;
 
-/// Most bytes of a summary for each token of its limit.
+/// Most bytes of a summary for each token of its limit; a longer summary is cut.
 const MAX_BYTES_PER_TOKEN: u64 = 5;
 
-/// The assumed context if unknown, when a person asks for a summary.
+/// The context in tokens that is assumed when a person asks for a summary and the model's context is unknown.
 const UNKNOWN_CONTEXT: u64 = 32_768;
 
-/// Most calls for one summary. A longer history would exceed the model's context more than ten times.
+/// Most calls of a model for one summary. A longer history would exceed the model's context more than ten
+/// times.
 const MAX_CALLS: usize = 16;
 
-/// The time limit of one such call.
+/// The time limit of one call of the summarising model.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
-/// The agent's name in transcripts of summarising calls.
+/// The agent's name of summarising calls in transcripts.
 const CALLER: &str = "compaction";
 
 /// A conversation whose history may be summarised.
@@ -74,13 +75,13 @@ pub(crate) struct CompactionResult {
     pub(crate) messages: Option<Vec<ChatMessage>>,
     /// The number of turns that the new summary covers and an earlier summary did not.
     pub(crate) turns: usize,
-    /// The usage, also where there is no summary.
+    /// The usage of the summarising calls, also if no summary was made.
     pub(crate) used: Usage,
     /// The reason why no summary was made.
     pub(crate) problem: Option<CompactProblem>,
 }
 
-/// The reason why there is no summary.
+/// The reason why a history was not summarised.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactProblem {
     /// The store failed.
@@ -94,19 +95,21 @@ pub enum CompactProblem {
         /// The reason.
         source: ModelError,
     },
-    /// No model can make the summary.
+    /// No model is configured for summaries.
     #[error("{0}")]
     NoModel(String),
-    /// The model's answer is no summary.
+    /// The model's answer cannot be used as a summary, for example because it is not shorter than the
+    /// history.
     #[error("the model `{0}` gave no text, or one that is no shorter than the turns")]
     NoSummary(String),
-    /// The history is too large even for that.
+    /// The history is too large even for the summarising model.
     #[error("the history is too large to be summarised in {MAX_CALLS} calls")]
     TooLarge,
-    /// The store has other messages than the model was sent.
+    /// The store's messages differ from those that were sent to the model, so that a stored summary would be
+    /// wrong.
     #[error("an earlier turn is not in the store")]
     NotStored,
-    /// The session's tokens or steps are used up.
+    /// The session's budget of tokens or steps is used up.
     #[error("the budget is used up")]
     Budget,
     /// No turn is left to summarise.
@@ -114,7 +117,7 @@ pub enum CompactProblem {
     Nothing,
 }
 
-/// The room that a model has.
+/// How much of a model's context a history may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ContextRoom {
     /// The model's whole context, in tokens.
@@ -129,7 +132,7 @@ pub(crate) async fn compact_if_due(work: &CompactionInput<'_>) -> CompactionResu
         return CompactionResult::default();
     };
     let done = compact_history(work, room).await;
-    // A person who stopped the turn needs no reason.
+    // A person who stopped the turn needs no reason for the missing summary.
     if let Some(problem) = done.problem.as_ref().filter(|_| !work.cancel.is_cancelled()) {
         let message = format!("the history is sent whole: {problem}");
         work.emit_event(|| EventKind::Warning { message });
@@ -148,6 +151,8 @@ pub(crate) fn is_due(host: &Host, conversation: &Conversation) -> bool {
     room_if_due(host, conversation).is_some()
 }
 
+/// The context sizes for a summary if the history is too large for its model; `None` = no summary is needed,
+/// wanted or possible.
 fn room_if_due(host: &Host, conversation: &Conversation) -> Option<ContextRoom> {
     let percent = host.settings.compact_at.unwrap_or(DEFAULT_PERCENT);
     if percent == 0 || conversation.history_mode() == HistoryMode::Whole {
@@ -165,6 +170,8 @@ fn context_tokens(host: &Host, conversation: &Conversation) -> Option<u64> {
     model.ok()?.context_tokens
 }
 
+/// Summarises the turns that do not fit into `room`, and returns the new history or the reason why there is
+/// none. The usage is in the result in both cases.
 async fn compact_history(work: &CompactionInput<'_>, room: ContextRoom) -> CompactionResult {
     let mut done = CompactionResult::default();
     match summarise_turns(work, room, &mut done).await {
@@ -174,6 +181,9 @@ async fn compact_history(work: &CompactionInput<'_>, room: ContextRoom) -> Compa
     done
 }
 
+/// Makes and stores a summary. Steps: compares the store with the conversation; splits the turns into older
+/// ones and the latest; sends the older ones, piece by piece, to the model for summaries; stores the last
+/// summary if it is shorter.
 async fn summarise_turns(
     work: &CompactionInput<'_>,
     room: ContextRoom,
@@ -200,8 +210,8 @@ async fn summarise_turns(
     let mut text = before.map_or_else(String::new, |before| before.text);
     let reads = model.context_tokens.unwrap_or(room.context);
     let most = (room.context / 10).clamp(*SUMMARY_TOKENS.start(), *SUMMARY_TOKENS.end());
-    // Most of the context is for the material; the earlier summary, the instructions and the answer have the
-    // rest.
+    // Most of the context is for the piece of history. The rest is for the earlier summary, the instructions
+    // and the answer.
     let limit = history::bytes_of(reads.saturating_mul(MATERIAL_PERCENT) / 100);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let pieces = material::split_messages(history::join_turns(older).iter(), limit);
@@ -236,7 +246,7 @@ async fn summarise_turns(
 }
 
 impl CompactionInput<'_> {
-    /// Makes one call, billed in any case, and returns the model's summary.
+    /// Makes one call of the summarising model, and returns the summary. The call is billed even if it fails.
     async fn ask_model(
         &self,
         model: &ResolvedModel,
@@ -265,7 +275,7 @@ impl CompactionInput<'_> {
             }
         };
         let answered = asking.instrument(span.clone()).await;
-        // From here on the real usage counts, not the estimate.
+        // From here on the real usage is billed, so the reserved estimate is returned.
         drop(held);
         let reply = match answered {
             Ok(reply) => reply,
@@ -273,7 +283,7 @@ impl CompactionInput<'_> {
                 trace::record_model_error(&span, &source);
                 match partial.begun {
                     false => budget.refund(Meter::Steps, 1),
-                    // The provider has counted the tokens read and written.
+                    // A cut-off answer was also read and written by the provider, so its tokens are billed.
                     true => self.bill_reply(prompt, &cut_off(prompt, partial.bytes), used),
                 }
                 return Err(CompactProblem::Model { model: model.model.id().to_owned(), source });
@@ -285,10 +295,11 @@ impl CompactionInput<'_> {
         text.ok_or_else(|| CompactProblem::NoSummary(model.model.id().to_owned()))
     }
 
+    /// Bills an answer of the summarising model to the conversation's budget, and adds it to `used`.
     fn bill_reply(&self, prompt: u64, reply: &ModelReply, used: &mut Usage) {
         let usage = count_usage(prompt, reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        // Passing a limit here ends the turn before it begins.
+        // If this exceeds the limit, the error appears when the turn begins.
         let _ = self.conversation.budget().bill(Meter::Tokens, tokens);
         *used += Usage { steps: 1, ..usage };
     }
@@ -299,13 +310,14 @@ impl CompactionInput<'_> {
     }
 }
 
-/// The summary in an answer. A cut-off summary ends with a note.
+/// The summary in an answer of the model; `None` = the answer has no text. A cut-off summary ends with a
+/// note.
 fn text_of(reply: ModelReply, most: Option<u64>) -> Option<String> {
     let text = reply.text.trim();
     if text.is_empty() || reply.stop == StopReason::Refusal {
         return None;
     }
-    // Cut here too, because some servers ignore the limit.
+    // Cut here as well, because some servers ignore the requested limit.
     let most = most.map_or(usize::MAX, |tokens| {
         usize::try_from(tokens.saturating_mul(MAX_BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
     });

@@ -1,5 +1,5 @@
-//! A turn whose request exceeds the model's context: a summary replaces the earlier turns, and the agent
-//! continues from the request.
+//! A turn whose request exceeds the model's context: its earlier turns are replaced by a summary, and the
+//! request is sent again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,27 +16,28 @@ use crate::conversation::compaction::{self, CompactProblem, CompactionInput, Com
 use crate::conversation::talk::Conversation;
 use crate::record::rows::HistoryMode;
 
-/// The place of a turn.
+/// What a turn needs to summarise its session's earlier turns.
 pub(crate) struct FittingContext<'a> {
     pub(crate) host: &'a Host,
     pub(crate) store: &'a Store,
     pub(crate) session: &'a str,
-    /// The number of earlier messages, without the caller's own.
+    /// The number of messages before the turn, without those that the caller brought.
     pub(crate) before: usize,
     /// True if the caller brought messages or results, which no summary may replace.
     pub(crate) has_brought: bool,
 }
 
-/// A turn that has ended.
+/// A turn that has ended, with the cost of a summary during the turn.
 pub(crate) struct EndedTurn {
     pub(crate) outcome: Outcome,
-    /// The usage of summarising.
+    /// The usage of the summarising calls.
     pub(crate) used: Usage,
-    /// The number of messages before the run, or in their summary.
+    /// The number of messages before the turn, after a possible summary.
     pub(crate) before: usize,
 }
 
-/// Runs a turn.
+/// Runs a turn. If the model refuses a request as too long, the earlier turns are summarised once, and the
+/// turn continues.
 pub(crate) async fn run_fitted(
     place: FittingContext<'_>,
     conversation: &mut Conversation,
@@ -70,7 +71,7 @@ pub(crate) async fn run_fitted(
     EndedTurn { outcome, used, before }
 }
 
-/// The earlier turns of a conversation, while one of its turns runs.
+/// The earlier turns of a conversation, which can be summarised while a later turn runs.
 struct FittingPast {
     host: Host,
     store: Store,
@@ -79,9 +80,9 @@ struct FittingPast {
 }
 
 struct FittingState {
-    /// The conversation as sent to the turn's model.
+    /// The conversation as the turn's model was sent it.
     conversation: Conversation,
-    /// The result that the turn's own conversation adopts at the end.
+    /// The summary made during the turn, which the conversation uses after the turn.
     done: CompactionResult,
 }
 

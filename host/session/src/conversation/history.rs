@@ -9,7 +9,7 @@ use belljar_agent::message_bytes;
 use belljar_model::ChatMessage;
 use belljar_store::Compaction;
 
-/// The assumed bytes of text in a token. English has about four and Chinese about three; three, because an
+/// The assumed bytes of text for one token. English has about four and Chinese about three; three, because an
 /// estimate that is too large is safer than one that is too small.
 const BYTES_PER_TOKEN: u64 = 3;
 
@@ -24,7 +24,7 @@ impl SessionPast {
     }
 }
 
-/// The summary, if any, and the turns after the summarised ones.
+/// The messages to send: the summary, if any, and then the turns that it does not cover.
 pub(crate) fn messages_to_send(
     turns: &[Turn],
     compaction: Option<&Compaction>,
@@ -36,14 +36,14 @@ pub(crate) fn messages_to_send(
     messages
 }
 
-/// The messages of turns that follow each other.
+/// Joins the messages of consecutive turns.
 pub(crate) fn join_turns(turns: &[Turn]) -> Vec<ChatMessage> {
     let mut messages = Vec::new();
     turns.iter().for_each(|turn| append_turn(&mut messages, turn));
     messages
 }
 
-/// Appends a turn's messages, after the caller's results for the calls at the end of the turn before.
+/// Appends a turn's messages, after the caller's results for the calls that ended the turn before.
 pub(crate) fn append_turn(messages: &mut Vec<ChatMessage>, turn: &Turn) {
     turn.brought_input().answer(messages);
     messages.extend(turn.messages().iter().cloned());
@@ -73,7 +73,7 @@ pub(crate) fn split_turns(turns: &[Turn], kept: u64) -> (&[Turn], &[Turn]) {
     turns.split_at(turns.len().saturating_sub(stay))
 }
 
-/// Tokens of messages, estimated from their bytes.
+/// The number of tokens of messages, estimated from their bytes.
 pub(crate) fn estimate_tokens(messages: &[ChatMessage]) -> u64 {
     tokens_of(messages.iter().map(message_bytes).sum())
 }

@@ -1,11 +1,12 @@
-//! Old turns as the material of a summary: text in pieces that a model can read at once.
+//! Old turns as the material of a summary: texts of a size that the summarising model can read in one call.
 
 use belljar_model::ChatMessage;
 
 use belljar_agent::frame::escape_tags;
 use belljar_agent::limits::truncate_str;
 
-/// The instructions of the model that summarises. The model has no tools, and no text can grant any.
+/// The instructions of the summarising model. The model has no tools, so no text in the material can make it
+/// call one.
 pub(crate) const INSTRUCTIONS: &str = "You summarise the earlier part of a conversation between \
 a person and an agent that works with tools. The agent will go on with your summary in the place \
 of that part, so keep what it needs: what the person wants and how; what was decided and why; \
@@ -19,10 +20,10 @@ const SAID: &str = "conversation";
 /// The tag around the summary of earlier pieces.
 const BEFORE: &str = "summary_so_far";
 
-/// Bytes that are kept of a call's arguments or result: enough for the subject, not the whole output.
+/// The bytes that are kept of a call's arguments or result: enough for its subject, without the whole output.
 const MAX_CALL_BYTES: usize = 2_048;
 
-/// The prompt of the summarising model: the earlier summary, and this piece of the history.
+/// The prompt for one call of the summarising model: the earlier summary, and one piece of the history.
 pub(crate) fn summary_prompt(before: &str, piece: &str) -> String {
     let mut text = String::new();
     if !before.is_empty() {
@@ -38,7 +39,7 @@ pub(crate) fn summary_prompt(before: &str, piece: &str) -> String {
     text
 }
 
-/// Messages as texts of at most `limit` bytes each, in their order. A message longer than half the limit is
+/// Joins messages to texts of at most `limit` bytes each, in order. A message longer than half the limit is
 /// cut, with a note.
 pub(crate) fn split_messages<'a>(
     messages: impl Iterator<Item = &'a ChatMessage>,
@@ -54,7 +55,7 @@ pub(crate) fn split_messages<'a>(
     pieces
 }
 
-/// The lines of a message in the material.
+/// The lines for one message in the material.
 fn message_lines(message: &ChatMessage, limit: usize) -> Vec<String> {
     match message {
         ChatMessage::User { text, images } if images.is_empty() => {
@@ -91,6 +92,7 @@ fn message_lines(message: &ChatMessage, limit: usize) -> Vec<String> {
     }
 }
 
+/// One line of the material, cut to `limit` bytes with a note of the rest.
 fn cut_line(who: &str, text: &str, limit: usize) -> String {
     let kept = truncate_str(text, limit);
     let left = text.len() - kept.len();

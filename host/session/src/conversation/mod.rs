@@ -1,4 +1,4 @@
-//! Many runs with one history.
+//! A conversation: many turns of one agent with one history.
 
 pub(crate) mod compaction;
 pub(crate) mod fitting;

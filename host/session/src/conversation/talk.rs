@@ -37,7 +37,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A new conversation. `caps` bounds all its turns together, subagents included.
+    /// A new conversation. `caps` bounds the sum of all its turns, subagents included.
     pub fn new(agent: Arc<ResolvedAgent>, workspace: PathBuf, caps: BudgetCaps) -> Self {
         Self {
             agent,
@@ -52,7 +52,8 @@ impl Conversation {
         }
     }
 
-    /// As [`Conversation::new`], below another budget, for example a tenant's.
+    /// Like [`Conversation::new`], with a budget below `above`, for example below a tenant's budget of the
+    /// day.
     pub(crate) fn below_budget(
         above: &Budget,
         agent: Arc<ResolvedAgent>,
@@ -72,8 +73,8 @@ impl Conversation {
         self
     }
 
-    /// The conversation around a single run. The budget is the run's parent budget, or a new one with the
-    /// run's limits.
+    /// The conversation of a single run. Its budget is the run's parent budget, or a new one with the run's
+    /// limits.
     pub(crate) fn for_run(spec: &RunSpec) -> Self {
         let rights = spec.agent.rights.clone().with_smaller_limits(&spec.limits);
         let caps = caps_of_run(rights.limits());
@@ -98,7 +99,7 @@ impl Conversation {
         }
     }
 
-    /// A model instead of the agent's own choice.
+    /// Sets the model to use instead of the agent's own; `None` = the agent's own.
     #[must_use]
     pub fn with_model(mut self, model: Option<String>) -> Self {
         self.model = model;
@@ -135,7 +136,7 @@ impl Conversation {
             (Meter::Tokens, used.input_tokens.saturating_add(used.output_tokens)),
             (Meter::Fuel, used.fuel),
         ] {
-            // Passing a limit here ends the next turn before it begins.
+            // If this exceeds the limit, the error appears when the next turn begins.
             let _ = self.budget.bill(meter, amount);
         }
         self.messages = messages;
@@ -168,13 +169,13 @@ impl Conversation {
         self.history
     }
 
-    /// Appends the caller's input for the next turn: earlier messages, and results for the calls at the end
-    /// of the last turn.
+    /// Appends the caller's input for the next turn: earlier messages, and results for the calls that ended
+    /// the last turn.
     pub(crate) fn append_caller_input(&mut self, brought: &CallerInput) {
         self.messages = brought.after(std::mem::take(&mut self.messages));
     }
 
-    /// Adopts the result of summarising older messages.
+    /// Uses the summary of older messages instead of these, and counts its usage.
     pub(crate) fn take_over(&mut self, done: CompactionResult) {
         self.used += done.used;
         if let Some(messages) = done.messages {
@@ -192,7 +193,7 @@ impl Conversation {
         self.used
     }
 
-    /// A run of another agent within the conversation's budget, outside of the history.
+    /// The parameters of another agent's run, within the conversation's budget and without its history.
     pub fn spec_side_run(&self, agent: Arc<ResolvedAgent>, task: String) -> RunSpec {
         RunSpec {
             model: self.model.clone(),
@@ -203,7 +204,7 @@ impl Conversation {
         }
     }
 
-    /// Adds the usage of a run beside the conversation.
+    /// Counts the usage of a run beside the conversation.
     pub fn count_usage(&mut self, outcome: &Outcome) {
         self.used += outcome.total;
     }
@@ -224,7 +225,7 @@ impl Conversation {
         self.run_turn(host, spec, events, cancel).await
     }
 
-    /// The parameters of a turn's run, without the history.
+    /// The parameters of the next turn's run, without the history.
     pub(crate) fn run_spec(&self, text: String) -> RunSpec {
         self.spec_side_run(Arc::clone(&self.agent), text)
     }
@@ -242,7 +243,7 @@ impl Conversation {
         outcome
     }
 
-    /// Runs a turn after the messages so far, without changing them.
+    /// Runs a turn after the messages so far. The conversation itself does not change.
     pub(crate) async fn run_behind(
         &self,
         host: &Host,
@@ -254,7 +255,7 @@ impl Conversation {
         run(host, spec, events, cancel).await
     }
 
-    /// Adopts the usage and the messages of a turn that ran.
+    /// Counts the usage of a turn that has ended, and appends its messages.
     pub(crate) fn take_over_turn(&mut self, outcome: &Outcome) {
         self.count_usage(outcome);
         self.take_over_run(outcome);
@@ -269,20 +270,20 @@ impl Conversation {
         added
     }
 
-    /// Adopts the messages of a turn.
+    /// Appends the messages that a turn added.
     fn take_over_run(&mut self, outcome: &Outcome) {
-        // A run that did not start has no messages at all.
+        // A run that failed before its start has no messages.
         let new = outcome.messages.strip_prefix(self.messages.as_slice()).unwrap_or_default();
         let Some(last) = new.last() else { return };
-        // Some models refuse two messages of a person in a row.
-        // What the caller executes is answered by the turn after.
+        // Some models refuse two messages of a person in a row, so a missing answer gets a placeholder. Calls
+        // of the caller's own tools are answered by the next turn.
         let ends = matches!(last, ChatMessage::Assistant { .. }) || !outcome.calls.is_empty();
         let missing = (!ends).then(|| answer_placeholder(outcome.status));
         self.messages.extend(new.iter().cloned().chain(missing));
     }
 }
 
-/// The message in place of a missing answer.
+/// The message that replaces a missing answer of the agent.
 fn answer_placeholder(status: RunStatus) -> ChatMessage {
     let text = match status {
         RunStatus::Cancelled => frame::STOPPED,

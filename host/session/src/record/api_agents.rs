@@ -1,4 +1,4 @@
-//! Agents edited through the API, as texts for a library of files.
+//! The agents edited through the API, as files for a library.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use belljar_catalogue::API_LIBRARY;
 use belljar_definition::{AgentScope, ScannedContent, SourceFile};
 use belljar_store::{Store, StoreError};
 
-/// A tenant's agents in the store, as texts of a library: each id is `library/api/SLUG`.
+/// A tenant's agents in the store, as files of a library: each id is `library/api/SLUG`.
 pub async fn api_agents(store: &Store) -> Result<Vec<SourceFile>, StoreError> {
     let root = PathBuf::from(API_LIBRARY);
     let source = |slug: &str, text: String| SourceFile {

@@ -1,4 +1,4 @@
-//! The canceller of a turn or subagent, as stored in the rows: a caller's name, or a word from this module.
+//! Who cancelled a turn or subagent, as stored in the rows: a caller's name, or a word of this module.
 
 use std::collections::HashMap;
 
@@ -6,31 +6,31 @@ use belljar_agent::RunStatus;
 use belljar_store::{SubagentRecord, SubagentStatus};
 use serde_json::Value;
 
-/// The parent agent, which cancelled the subagent or needed no result any more.
+/// The word for the parent agent, which cancelled the subagent or needed no result any more.
 const PARENT: &str = "parent";
 
-/// The cause of a subagent that was cancelled because a limit of an agent above was used up.
+/// The word for a used-up limit of an agent above the subagent.
 const LIMIT: &str = "limit";
 
-/// The field of a subagent's result.
+/// The field in a subagent's result with the canceller's name or word.
 const FIELD: &str = "cancelled_by";
 
-/// Notes the canceller of a subagent, unless noted before.
+/// Writes the canceller into a subagent's record, unless the record has one.
 pub(crate) fn note_canceller(record: &mut SubagentRecord, by: Option<&str>) {
     let (Value::Object(result), Some(by)) = (&mut record.result, by) else { return };
     result.entry(FIELD).or_insert_with(|| Value::String(by.to_owned()));
 }
 
-/// Notes a cause for every cancelled subagent of an ended turn: without a caller from outside, a subagent was
-/// cancelled with its parent. `status` and `by` are the top agent's. `records` must have parents before their
-/// children.
+/// Writes a canceller into the record of every cancelled subagent of an ended turn: a subagent without a
+/// caller's name was cancelled with its parent. `status` and `by` are the top agent's. In `records`, parents
+/// must come before their children.
 pub(crate) fn note_causes(records: &mut [SubagentRecord], status: RunStatus, by: Option<&str>) {
     let top = match status {
         RunStatus::Cancelled => by.map(str::to_owned),
         RunStatus::Partial => Some(LIMIT.to_owned()),
         RunStatus::Completed | RunStatus::Failed => Some(PARENT.to_owned()),
     };
-    // The cause for the children of each record.
+    // The word that the children of each record get.
     let mut below: HashMap<String, Option<String>> = HashMap::new();
     for record in records {
         let above = match &record.parent_subagent_id {

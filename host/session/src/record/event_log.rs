@@ -20,14 +20,14 @@ use crate::record::place::TurnPlace;
 use belljar_agent::Clock;
 use belljar_agent::events::{Event, EventKind};
 
-/// Most unshown blocks that wait for their commit. Far more than one for each subagent that stores a step at
-/// the same time.
+/// Most stored blocks that wait to be shown. Far more than there are subagents that store a step at the same
+/// time.
 const MAX_UNPUBLISHED: usize = 1_024;
 
-/// Bytes of events that are stored together at most.
+/// The bytes of waiting events at which a block is stored.
 const MAX_BLOCK: usize = 1 << 20;
 
-/// The events of one turn.
+/// Numbers, stores and then shows the events of one turn.
 pub(crate) struct EventLog {
     inner: Arc<EventLogInner>,
     pump: Mutex<Option<JoinHandle<()>>>,
@@ -64,7 +64,7 @@ struct WireEvent<'a> {
 }
 
 impl EventLog {
-    /// The log of a turn; `last`: the id of the session's last event.
+    /// Makes the log of a turn. `last` = the id of the session's last event before the turn.
     pub(crate) fn new(turn: &TurnPlace, hub: Arc<WatchHub>, last: i64) -> Self {
         let (publish, committed) = mpsc::channel(MAX_UNPUBLISHED);
         let state =
@@ -81,25 +81,26 @@ impl EventLog {
         Self { inner, pump: Mutex::new(Some(pump)) }
     }
 
-    /// A function that adds events to the log.
+    /// A listener that adds each event of the run to the log.
     pub(crate) fn event_listener(&self) -> impl Fn(&Event) + Send + Sync + 'static {
         let inner = Arc::clone(&self.inner);
         move |event| inner.push_event(event)
     }
 
-    /// Enqueues waiting events for the store. Later writes are stored only if these events are.
+    /// Enqueues the waiting events for the store. A later write is stored only if these events are stored.
     pub(crate) fn flush(&self) {
         self.inner.flush();
     }
 
-    /// Stores and shows the remaining events, and returns the last id. No event may be pushed afterwards.
+    /// Stores and shows the remaining events, and returns the id of the last one. No event may be pushed
+    /// afterwards.
     pub(crate) async fn close(&self) -> i64 {
         self.inner.flush();
         self.inner.lock_state().publish = None;
         self.inner.wake.notify_one();
         let pump = self.pump.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(pump) = pump {
-            // An error: the runtime ends, and no watcher is left.
+            // The task fails only while the runtime ends, when no watcher is left.
             let _ = pump.await;
         }
         self.inner.lock_state().next - 1
@@ -108,12 +109,13 @@ impl EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        // The turn was dropped: the task that publishes its events ends after the last event.
+        // The turn was dropped: the showing task ends after the last stored event.
         self.inner.lock_state().publish = None;
     }
 }
 
 impl EventLogInner {
+    /// Numbers an event and adds it to the waiting ones. A full block is stored at once.
     fn push_event(&self, event: &Event) {
         let mut state = self.lock_state();
         let id = state.next;
@@ -137,13 +139,14 @@ impl EventLogInner {
         if full {
             self.flush();
         }
-        // `RunFinished` waits until the message has the outcome of the turn.
+        // The event `RunFinished` is stored later, with the outcome of the turn.
         if !matches!(event.kind, EventKind::RunFinished { .. }) {
             self.wake.notify_one();
         }
     }
 
-    /// The lock is held while the block is handed over: blocks reach the store in order.
+    /// Stores the waiting events as one block. The lock is held until the block is enqueued, so that blocks
+    /// reach the store in order.
     fn flush(&self) {
         let mut state = self.lock_state();
         let Some(first) = state.pending.first() else { return };
@@ -157,8 +160,8 @@ impl EventLogInner {
         let block: Block = std::mem::take(&mut state.pending).into();
         state.bytes = 0;
         if let Some(publish) = &state.publish {
-            // An error: too many blocks wait, and watchers read the block from the store when they find the
-            // gap; or the runtime ends.
+            // The send fails if too many blocks wait, or while the runtime ends. Watchers then notice the
+            // gap, and read the block from the store.
             let _ = publish.try_send((block, committed));
         }
     }
@@ -168,8 +171,8 @@ impl EventLogInner {
     }
 }
 
-/// Shows stored blocks in order, and hands over the next block when no write is running: events that arrive
-/// meanwhile are stored together.
+/// Shows stored blocks in order. Stores the waiting events whenever no write is running, so that events which
+/// arrive during a write share the next block.
 async fn pump_blocks(
     inner: Arc<EventLogInner>,
     hub: Arc<WatchHub>,
@@ -182,8 +185,8 @@ async fn pump_blocks(
             next = committed.recv() => {
                 let Some((block, stored)) = next else { break };
                 if let Err(error) = stored.await {
-                    // Not shown either, so that watchers and later readers see the same. Logged once: no
-                    // further block of a deleted session is stored.
+                    // An unstored event is not shown either, so that watchers and later readers see the same.
+                    // Logged once, because no further block of a deleted session can be stored.
                     if lost == 0 {
                         tracing::error!(
                             target: "belljar::session",

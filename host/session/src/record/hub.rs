@@ -1,5 +1,5 @@
-//! The watchers of each session. A block of events arrives once stored, so a watcher who reads on from the
-//! last seen id misses no event and sees no event twice.
+//! The watchers of each session. A watcher receives an event once it is stored, so a client that reads on
+//! from the last id it saw misses no event and sees no event twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use belljar_store::{SessionEvent, Store, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Most blocks for a slow watcher in memory. A watcher further behind reads from the store, so that it costs
-/// no more memory.
+/// Most blocks in memory for one slow watcher. A watcher that is further behind reads from the store, so its
+/// memory does not grow.
 const MAX_BEHIND: usize = 64;
 
-/// Events that a watcher reads from the store at once.
+/// The number of events that a watcher reads from the store at a time.
 const PAGE: u32 = 500;
 
-/// Parses an event; `None` = a newer program stored an event of an unknown type.
+/// Parses a stored event; `None` = a newer version of belljar stored an event of an unknown type.
 pub fn parse_event(event: &SessionEvent) -> Option<Event> {
     serde_json::from_str(&event.json).ok()
 }
@@ -36,24 +36,24 @@ pub struct EventWatch {
     store: Store,
     session: Arc<str>,
     live: Option<broadcast::Receiver<Block>>,
-    /// The id of the last returned event.
+    /// The id of the last event that was returned.
     last: i64,
     ready: VecDeque<SessionEvent>,
-    /// True if the store may have events that were not read yet.
+    /// True if the store may have events that this watcher has not read.
     behind: bool,
 }
 
 impl WatchHub {
-    /// Sends a block to the watchers.
+    /// Sends a stored block to all watchers of the session.
     pub(crate) fn publish_block(&self, session: &str, block: &Block) {
         if let Some(sender) = self.lock_sessions().get(session) {
-            // An error: the last one has just left.
+            // The send fails if the last watcher has just left.
             let _ = sender.send(Arc::clone(block));
         }
     }
 
-    /// Watches a session after an event; `None` = from now on. The id of a future event means from now on
-    /// too, because no watcher has seen an unstored event.
+    /// Watches a session after the event `after`; `None` = only new events. An id that is not stored yet
+    /// counts as `None`, because no watcher has seen such an event.
     pub(crate) async fn watch_session(
         self: &Arc<Self>,
         store: &Store,
@@ -61,7 +61,7 @@ impl WatchHub {
         after: Option<i64>,
     ) -> Result<EventWatch, StoreError> {
         let mut watch = self.watch_behind(store, session, after.unwrap_or(0));
-        // INV-112: the number is the client's.
+        // INV-112: the client chose the number, so it is checked against the store.
         let newest = store.last_event(&watch.session).await?;
         if after.is_none_or(|after| after >= newest) {
             watch.behind = false;
@@ -78,7 +78,7 @@ impl WatchHub {
         last: i64,
     ) -> EventWatch {
         let session: Arc<str> = session.into();
-        // Subscribed first, so that no event is missed between the read of the store and the subscription.
+        // Subscribed before the store is read, so that no event between the two is missed.
         let live = {
             let mut sessions = self.lock_sessions();
             let sender = sessions.entry(Arc::clone(&session));
@@ -100,7 +100,7 @@ impl WatchHub {
         self.lock_sessions().remove(session);
     }
 
-    /// Lets all watchers go.
+    /// Ends all watches.
     pub(crate) fn end_all(&self) {
         self.lock_sessions().clear();
     }
@@ -111,8 +111,8 @@ impl WatchHub {
 }
 
 impl EventWatch {
-    /// The next event; `None` = the host shuts down, the session was deleted, or the store failed.
-    /// It is safe to drop the future and to ask again.
+    /// Waits for the next event; `None` = the host shuts down, the session was deleted, or the store failed.
+    /// Dropping the future loses no event.
     pub async fn next_event(&mut self) -> Option<SessionEvent> {
         loop {
             if let Some(event) = self.next_stored().await? {
@@ -123,15 +123,15 @@ impl EventWatch {
                 Err(RecvError::Lagged(_)) => self.behind = true,
                 Err(RecvError::Closed) => {
                     self.live = None;
-                    // The events stored last still have to be read.
+                    // No further events will be sent, but the last stored ones still have to be read.
                     self.behind = true;
                 }
             }
         }
     }
 
-    /// The next event that is stored already. Outer `None` = the watch has ended; inner `None` = wait for the
-    /// next event.
+    /// The next event that is stored already, without waiting. Outer `None` = the watch has ended; inner
+    /// `None` = there is no further stored event yet.
     pub async fn next_stored(&mut self) -> Option<Option<SessionEvent>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -151,14 +151,16 @@ impl EventWatch {
         }
     }
 
-    /// The id of the last returned event.
+    /// The id of the last event that was returned.
     pub fn last_id(&self) -> i64 {
         self.last
     }
 
+    /// Adds a block's new events to the ready ones. If events before the block are missing, the store is read
+    /// instead.
     fn add_block(&mut self, block: &Block) {
         match block.first() {
-            // There is a gap between the last read event and this block.
+            // Events between the last one read and this block are missing.
             Some(first) if first.id > self.last.saturating_add(1) => self.behind = true,
             Some(_) => {
                 let new = block.iter().filter(|event| event.id > self.last);

@@ -1,5 +1,5 @@
-//! Images of a session. INV-347: the bytes of an image are stored once, as a file that a person brought; rows
-//! of messages hold the digest alone.
+//! The images of a session. INV-347: the bytes of an image are stored once, as a file that a person brought;
+//! rows of messages have only the digest.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use belljar_agent::{CallerInput, Image};
 use belljar_store::{NewAttachment, Store, StoreError};
 use bytes::Bytes;
 
-/// The files of images that a turn brings and the session has not.
+/// The files of images that a turn brings, without images that the session has already.
 pub(crate) async fn new_image_files(
     store: &Store,
     session: &str,
@@ -34,7 +34,7 @@ pub(crate) async fn new_image_files(
     Ok(files)
 }
 
-/// Restores the bytes of images. An image whose file was deleted stays empty.
+/// Reads the bytes of images from the store. An image whose file was deleted stays empty.
 pub(crate) async fn restore_images<'a>(
     store: &Store,
     session: &str,

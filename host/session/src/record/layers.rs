@@ -12,7 +12,7 @@ use belljar_work::{StopSignal, WorkKind};
 
 use crate::record::lock::{SessionLock, locks_directory};
 
-/// The overlays of one tenant.
+/// The directory of one tenant's overlays, and the quota that they share.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantLayers {
     root: PathBuf,
@@ -33,20 +33,20 @@ impl TenantLayers {
         SessionLayers::in_directory(self.root.join(session), self.pool.clone())
     }
 
-    /// Subtracts the size of removed overlays.
+    /// Returns the size of removed overlays to the tenant's quota.
     pub(crate) fn subtract_removed(&self, held: OverlayQuota) {
         self.pool.subtract_held(held);
     }
 }
 
-/// The number of sessions of the command line with overlays, and the overlays' total size. `store` = the file
-/// of the store. Reads directories.
+/// The number of the command line's sessions with overlays, and the overlays' total size. `store` = the path
+/// of the store's file. Reads directories.
 pub fn held_beside(store: &Path) -> (usize, OverlayQuota) {
     let root = store.with_extension("overlays").join(TENANT);
     (session_directories(&root).len(), held_quota(&root))
 }
 
-/// The amount that all overlays below a tenant's directory hold.
+/// The total size of all overlays in a tenant's directory.
 fn held_quota(root: &Path) -> OverlayQuota {
     let mut all = OverlayQuota { bytes: 0, files: 0 };
     for (_, dir) in session_directories(root) {
@@ -57,7 +57,7 @@ fn held_quota(root: &Path) -> OverlayQuota {
     all
 }
 
-/// The amount that all overlays of a tenant may hold together.
+/// The total size that the overlays of one tenant may have.
 pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
     let standard = OverlayQuota::default();
     OverlayQuota {
@@ -69,8 +69,8 @@ pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
 const REMOVE_LAYERS: WorkKind =
     WorkKind { name: "removing the overlays of a session", time: Duration::from_secs(600) };
 
-/// Removes the overlays of sessions that are no longer in the store, on a thread, because they may have
-/// 100,000 files. Returns the size of the removed overlays.
+/// Removes the overlays of sessions that are no longer in the store, and returns their size. Runs on a
+/// separate thread, because an overlay may have 100,000 files.
 pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreError> {
     let mut removed = OverlayQuota { bytes: 0, files: 0 };
     let owner = format!("{}/overlays", store.tenant_id().unwrap_or(store.tenant()));
@@ -80,7 +80,8 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
             Ok(_) => continue,
             Err(error) => return Err(error),
         }
-        // The process with the lock is about to store the session, or was too late: the next cleanup decides.
+        // Another process has the lock: it stores the session just now, or the next cleanup removes the
+        // overlay.
         let Ok(Some(_lock)) = SessionLock::try_lock(&locks_directory(store), &session) else {
             continue;
         };
@@ -88,7 +89,7 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
             let held = held_in(&dir);
             fs::remove_dir_all(&dir).ok().map(|()| held)
         };
-        // The next time removes what was not removed now.
+        // What fails here is removed by the next cleanup.
         let held = belljar_work::run_job(&REMOVE_LAYERS, &owner, remove).await.ok().flatten();
         if let Some(held) = held {
             removed.bytes = removed.bytes.saturating_add(held.bytes);
@@ -98,21 +99,22 @@ pub async fn remove_stale_layers(store: &Store) -> Result<OverlayQuota, StoreErr
     Ok(removed)
 }
 
-/// The directory of the store, which no agent sees through an overlay.
+/// The directory of the store, which is hidden from agents in every overlay.
 pub(crate) fn place(store: &Store) -> PathBuf {
     store.path().parent().unwrap_or(Path::new("")).to_owned()
 }
 
-/// The directory of a tenant's overlays. Exists if any session has an overlay.
+/// The directory of a tenant's overlays. It exists if any session has an overlay.
 pub fn layers_root(store: &Store) -> PathBuf {
     let all = store.path().with_extension("overlays");
-    // A name may become another tenant's; an id does not.
+    // The directory is named by the tenant's id, because another tenant may get the same name later.
     match store.tenant_id() {
         Some(id) if store.tenant() != TENANT => all.join(id),
         Some(_) | None => all.join(store.tenant()),
     }
 }
 
+/// The directories of sessions below a tenant's directory, each with the session's id.
 fn session_directories(root: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     entries

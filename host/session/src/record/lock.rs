@@ -1,12 +1,12 @@
-//! The lock of a session: a small file beside the store, so that one process at a time resumes the session.
-//! The system releases the lock when the process dies.
+//! The lock of a session: a small file beside the store, by which only one process at a time runs turns of
+//! the session. The system releases the lock when the process dies.
 
 use belljar_store::Store;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Most attempts at a lock whose file another process removes at the same moment.
+/// Most attempts to lock a file that another process removes at the same moment.
 const MAX_TRIES: u32 = 16;
 
 /// The right to resume a session. Dropping this value releases the session.
@@ -18,7 +18,7 @@ pub(crate) struct SessionLock {
 }
 
 impl SessionLock {
-    /// Locks a session; `None` = locked already. The id is a stored or a new one, never a path.
+    /// Locks a session; `None` = another holder has the lock. The id is a stored or a new one, never a path.
     pub(crate) fn try_lock(dir: &Path, session: &str) -> io::Result<Option<Self>> {
         create_dir(dir)?;
         let path = dir.join(format!("{session}.lock"));
@@ -33,7 +33,7 @@ impl SessionLock {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // The former holder may have removed the file between opening and locking.
+            // The former holder may have removed the file after this process opened it.
             if still_there(&file, &path) {
                 return Ok(Some(Self { path, _file: file }));
             }
@@ -42,8 +42,8 @@ impl SessionLock {
     }
 }
 
-/// Returns whether a session is locked. The check keeps no lock, but another process that locks the session
-/// at the same moment may be refused.
+/// Returns whether a session is locked. The check keeps no lock; another process that locks the session at
+/// the same moment may be refused.
 pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     match File::open(dir.join(format!("{session}.lock"))) {
         Ok(file) => matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),
@@ -51,14 +51,15 @@ pub(crate) fn is_locked(dir: &Path, session: &str) -> bool {
     }
 }
 
-/// Returns whether a session has a running turn or an open lock, here or in another process.
+/// Returns whether a session is locked, here or in another process, for example by a running turn.
 pub fn is_at_work(store: &Store, session: &str) -> bool {
     is_locked(&locks_directory(store), session)
 }
 
 impl Drop for SessionLock {
     fn drop(&mut self) {
-        // Removed while the lock is held, so no other process uses the file. A leftover is harmless.
+        // Removed before the lock is released, so no other process uses the file. A leftover file is
+        // harmless.
         let _ = fs::remove_file(&self.path);
     }
 }

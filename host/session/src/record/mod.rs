@@ -1,4 +1,4 @@
-//! A session in the store: turns with their journals, rows, events, watchers, and reading runs back.
+//! Sessions in the store: the rows of turns, their journals, events and watchers, and reading runs back.
 
 pub(crate) mod api_agents;
 pub(crate) mod cause;

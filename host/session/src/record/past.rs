@@ -1,4 +1,4 @@
-//! The past of a session that is resumed.
+//! Loads the past of a session: its ended turns, its summary, and its interrupted turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub struct SessionPast {
     pub session: Arc<StoredSession>,
     /// The ended turns, the oldest first.
     pub turns: Vec<Turn>,
-    /// The summary of the older ones, if one was made.
+    /// The summary of the older turns, if one was made.
     pub compaction: Option<Compaction>,
     /// The usage of the turns.
     pub used: Usage,
-    /// The interrupted turn, which is not in the other fields.
+    /// The interrupted turn, which is not among `turns`.
     pub unfinished: Option<Turn<OpenState>>,
 }
 
-/// The past of a session, but for a turn that has not ended.
+/// Loads the past of a session, without a turn that has not ended.
 pub(crate) async fn load_past(
     store: &Store,
     session: StoredSession,
@@ -57,7 +57,7 @@ pub(crate) async fn past_of(
     Ok(SessionPast { session, turns, compaction, used, unfinished: None })
 }
 
-/// The turns that have ended.
+/// Makes turns of the session's rows, without turns that have not ended.
 fn ended_turns(
     store: &Store,
     session: &Arc<StoredSession>,

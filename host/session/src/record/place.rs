@@ -1,16 +1,16 @@
-//! The place of a turn in the store.
+//! Where the rows of a turn are stored: the tenant's store, the session and the message.
 
 use std::sync::Arc;
 
 use belljar_agent::{Clock, RunId};
 use belljar_store::Store;
 
-/// The turn that is recorded.
+/// The turn whose rows are stored.
 pub(crate) struct TurnPlace {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) session: String,
-    /// The agent's message.
+    /// The id of the agent's message.
     pub(crate) message: String,
     pub(crate) run: RunId,
     /// The sender of the turn's message.

@@ -20,7 +20,7 @@ use belljar_agent::{
     in_tree_order,
 };
 
-/// Turns that are read at once.
+/// The number of turns that are read from the store at a time.
 const PAGE: u32 = 100;
 
 /// The newest runs, at most `most`, the newest first, without receipts and subagents; `true` = there are more
@@ -33,8 +33,7 @@ pub async fn newest_runs(store: &Store, most: usize) -> Result<(Vec<Turn>, bool)
         let Some(last) = page.last() else { return Ok((runs, false)) };
         before = Some(last.answer.id.clone());
         for turn in page {
-            // A run beside a conversation that the person wanted remembered has a message there
-            // too.
+            // A run that was noted in a conversation has a second message there, which is not a separate run.
             let known = read_metadata(store, &turn)?;
             if known.run.is_none_or(|run| run.as_str() != turn.answer.id) {
                 continue;
@@ -73,7 +72,7 @@ pub async fn find_run(store: &Store, which: &str) -> Result<Turn, StoreError> {
     run_of(store, turn?, true).await
 }
 
-/// A turn as a run; `whole` = with receipts and subagents.
+/// Makes a run of a stored turn; `whole` = with its receipts and subagents.
 async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, StoreError> {
     let mut known = read_metadata(store, &row)?;
     let files = std::mem::take(&mut known.files);
@@ -83,7 +82,7 @@ async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, Sto
     let mut turn = Turn::from_rows(store, &session, asked.as_ref(), &answer, known, &[])?;
     turn.state.status = shown_status(store, &session.id, answer.status);
     let outcome = &mut turn.state.outcome;
-    // The usage of an unfinished run is in its subagents and steps.
+    // An unfinished run has no total yet: its usage is the sum of its subagents and steps.
     if whole || !is_counted {
         let receipts =
             receipts_by_path(store, store.receipts_of_turn(&session.id, &answer.id).await?)?;
@@ -92,7 +91,7 @@ async fn run_of(store: &Store, row: StoredTurn, whole: bool) -> Result<Turn, Sto
         let mut tree =
             SubagentTree { store, run: &turn.run, by_parent: by_parent(records), receipts };
         outcome.children = tree.children_of_record(None)?;
-        // Receipts without a subagent are the agent's own.
+        // The receipts that belong to no subagent are the agent's own.
         outcome.receipts = tree.receipts.into_values().flatten().collect();
     }
     if !is_counted {
@@ -119,7 +118,7 @@ pub fn shown_status(store: &Store, session: &str, status: MessageStatus) -> Mess
     }
 }
 
-/// Notes the place of an ended run's files. `session`: the run's session.
+/// Stores the paths under which the files of an ended run were saved. `session`: the run's session.
 pub async fn note_files(store: &Store, session: &str, outcome: &Outcome) -> Result<(), StoreError> {
     let mut files = Vec::new();
     files_of(outcome, "", &mut files);
@@ -134,6 +133,7 @@ pub async fn note_files(store: &Store, session: &str, outcome: &Outcome) -> Resu
     store.enqueue_writes(vec![StoreWrite::Metadata { session, message, metadata, updated }]).await
 }
 
+/// Collects the saved files of an outcome and of its subagents. `agent` = the path of the outcome's agent.
 fn files_of(outcome: &Outcome, agent: &str, files: &mut Vec<PutFile>) {
     for file in &outcome.attachments {
         let Some(saved_to) = file.saved_to.clone() else { continue };
@@ -145,6 +145,7 @@ fn files_of(outcome: &Outcome, agent: &str, files: &mut Vec<PutFile>) {
     }
 }
 
+/// Sets the path of one saved file in the outcome, found by agent, call and name.
 fn set_saved_path(outcome: &mut Outcome, file: PutFile) {
     let is = |found: &&mut Attachment| {
         found.saved_to.is_none() && found.call_id == file.call_id && found.name == file.name
@@ -159,6 +160,7 @@ fn set_saved_path(outcome: &mut Outcome, file: PutFile) {
     }
 }
 
+/// The outcome of the subagent with this path, at any depth.
 fn child_at<'a>(outcome: &'a mut Outcome, path: &str) -> Option<&'a mut Outcome> {
     outcome.children.iter_mut().find_map(|child| match child.path == path {
         true => Some(&mut child.outcome),
@@ -166,7 +168,7 @@ fn child_at<'a>(outcome: &'a mut Outcome, path: &str) -> Option<&'a mut Outcome>
     })
 }
 
-/// The subagents of a run, and the receipts that are not assigned to an agent yet.
+/// The records of a run's subagents by parent, and the receipts by agent; both shrink as the tree is built.
 struct SubagentTree<'a> {
     store: &'a Store,
     run: &'a RunId,
@@ -175,7 +177,7 @@ struct SubagentTree<'a> {
 }
 
 impl SubagentTree<'_> {
-    /// The subagents started by the record `parent`; `None` = the agent at the top.
+    /// Builds the summaries of the subagents that `parent` started; `None` = those of the agent at the top.
     fn children_of_record(
         &mut self,
         parent: Option<String>,
@@ -184,6 +186,7 @@ impl SubagentTree<'_> {
         records.into_iter().map(|record| self.child_summary(record)).collect()
     }
 
+    /// Builds a subagent's summary from its record, with its receipts and its own subagents.
     fn child_summary(&mut self, record: SubagentRecord) -> Result<ChildSummary, StoreError> {
         let result: ChildResult = parse_row(self.store, &record.id, &record.result)?;
         let receipts = self.receipts.remove(&result.path).unwrap_or_default();
@@ -233,6 +236,8 @@ impl SubagentTree<'_> {
     }
 }
 
+/// Groups records by their parent, in the order of the starts; the key `None` = started by the agent at the
+/// top.
 fn by_parent(mut records: Vec<SubagentRecord>) -> HashMap<Option<String>, Vec<SubagentRecord>> {
     records.sort_by_key(|record| record.sort_order);
     let mut by_parent: HashMap<_, Vec<_>> = HashMap::new();
@@ -242,7 +247,7 @@ fn by_parent(mut records: Vec<SubagentRecord>) -> HashMap<Option<String>, Vec<Su
     by_parent
 }
 
-/// The receipts by the path of the agent that called, each agent's in the order asked.
+/// Groups receipts by the path of the calling agent, in the order of the model's calls.
 fn receipts_by_path(
     store: &Store,
     rows: Vec<StoredReceipt>,
@@ -262,7 +267,8 @@ fn receipts_by_path(
     Ok(by_agent)
 }
 
-/// The usage so far of a run that has not ended: by the agent at the top, and by all.
+/// The usage so far of an unfinished run: that of the agent at the top, and that of all agents. The second
+/// includes the first.
 async fn so_far(
     store: &Store,
     session: &str,
@@ -272,7 +278,7 @@ async fn so_far(
     let mut own = Usage::default();
     for entry in store.journal_of(session, message).await? {
         let entry = rows::step_entry(store, message, entry)?;
-        // The address of a subagent begins with its parent's.
+        // A subagent's address begins with its parent's and a slash.
         if entry.agent.contains('/') {
             continue;
         }

@@ -20,7 +20,7 @@ use belljar_agent::events::EventSink;
 use belljar_agent::frame;
 use belljar_agent::{TeamOutcome, TeamSpec, run_team_as};
 
-/// The number of stored runs, unless `keep_runs` is set: weeks of work.
+/// The number of stored runs unless `keep_runs` is set: weeks of work of one person.
 pub const KEEP_RUNS: u64 = 200;
 
 /// Runs an agent as the only turn of a new session with the run's id. An error means that nothing ran,
@@ -100,7 +100,7 @@ impl SavedSession {
             layers.close_for(&host.owner_of_overlays()).await;
         }
         let whole = outcome.to_outcome();
-        // For an agent that resumes this session.
+        // The message for an agent that continues this session later.
         let noted = ChatMessage::from_assistant(frame::NOTED);
         let added =
             [ChatMessage::from_user(frame::side_run_message(&name, turn.text(), &whole)), noted];
@@ -109,14 +109,15 @@ impl SavedSession {
     }
 }
 
-/// Deletes the oldest runs until `keep` ended ones are left, and returns the number of deleted runs.
-/// Conversations are kept, and so are resumed, open and running runs. Files handed over by agents stay,
+/// Deletes the oldest ended runs until `keep` are left, and returns the number of deleted runs. Conversations
+/// are never deleted, nor runs that are open, running or were resumed. Files that agents handed over stay,
 /// because a person owns the copies.
 pub async fn prune_runs(store: &Store, keep: u64) -> Result<u64, StoreError> {
     let locks = locks_directory(store);
     let mut deleted = 0;
     for id in store.runs_past(keep).await? {
-        // The lock keeps others from resuming the run meanwhile; a run that cannot be locked stays.
+        // The lock keeps other processes from resuming the run meanwhile. A run that cannot be locked is not
+        // deleted.
         let Ok(Some(_lock)) = SessionLock::try_lock(&locks, &id) else { continue };
         deleted += u64::from(store.delete_run(&id).await?);
     }

@@ -56,13 +56,13 @@ pub struct SavedSession {
     clock: Arc<dyn Clock>,
     /// The watchers of the session's events.
     hub: Arc<WatchHub>,
-    /// The id for a new session, if chosen before its first turn.
+    /// The id that the next new session gets; `None` = a generated id.
     name: Option<String>,
     /// The kind of a new session, and of a run that is resumed.
     kind: SessionKind,
     /// The sender of the messages.
     actor: String,
-    /// The entrance that turns are audited with; `None` = no line in the audit log.
+    /// The entrance that the audit log names for each turn, for example `http`; `None` = no audit line.
     door: Option<&'static str>,
     /// The overlays of the tenant; `None` until a turn needs them.
     layers: Option<TenantLayers>,
@@ -95,9 +95,9 @@ pub(crate) struct TurnInput {
     pub(crate) text: String,
     /// The context beside the text, for example facts from the caller.
     pub(crate) context: Option<String>,
-    /// The caller's input besides text.
+    /// Input of the caller besides text: earlier messages, tools, images or results of its own tools.
     pub(crate) brought: CallerInput,
-    /// A note that a door stores with the turn, for the door's own later look-up.
+    /// A note that an entrance stores with the turn, to look the turn up later.
     pub(crate) entrance: Option<Value>,
     /// True if the session is deleted when the turn has ended.
     pub(crate) forget: bool,
@@ -108,7 +108,7 @@ pub(crate) struct TurnInput {
 pub struct SavedOutcome<T = Outcome> {
     /// The outcome; for a team, a [`belljar_agent::TeamOutcome`].
     pub outcome: T,
-    /// The reason why the result is not on disk, if storing failed.
+    /// The reason why the outcome is not on disk; `None` = the outcome is stored.
     pub unsaved: Option<StoreError>,
 }
 
@@ -128,7 +128,7 @@ impl SavedSession {
         }
     }
 
-    /// The kind of a new session. Default: a conversation. The first turn of a run has the id of its session.
+    /// Sets the kind of a new session. Default: a conversation. A run's first turn has the session's id.
     pub(crate) fn with_kind(mut self, kind: SessionKind) -> Self {
         self.kind = kind;
         self
@@ -153,7 +153,7 @@ impl SavedSession {
         self.open.as_ref().map_or(0, |open| open.last_event)
     }
 
-    /// Shows the events of turns to the watchers of `hub`.
+    /// Shows later events of this session's turns to the watchers of `hub`.
     pub(crate) fn watched_by(mut self, hub: Arc<WatchHub>) -> Self {
         self.hub = hub;
         self
@@ -208,7 +208,7 @@ impl SavedSession {
                 .await?;
         if unfinished.is_none() && messages.iter().any(|one| one.status == MessageStatus::InFlight)
         {
-            // An older program stored no journal for its turns.
+            // A belljar without a journal stored this turn.
             self.store.interrupt_in_flight(&session.id, self.now_millis()).await?;
             messages = self.store.list_messages(&session.id).await?;
         }
@@ -222,7 +222,7 @@ impl SavedSession {
         self.open.as_ref().map(|open| open.session.as_str())
     }
 
-    /// The store.
+    /// The store that holds the session.
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -252,7 +252,7 @@ impl SavedSession {
             .await
     }
 
-    /// Like [`SavedSession::store_message`], with the caller's input besides text.
+    /// Like [`SavedSession::store_message`], with the caller's other input, for example images.
     pub(crate) async fn say_with(
         &mut self,
         conversation: &Conversation,
@@ -265,7 +265,7 @@ impl SavedSession {
         self.begin_turn(&SessionOrigin::from_conversation(conversation), said, begun).await
     }
 
-    /// As [`SavedSession::store_message`]; the run's id is the placeholder's.
+    /// Stores a turn's messages, audit line and images. The run has the id of the agent's message.
     pub(crate) async fn begin_turn(
         &mut self,
         of: &SessionOrigin<'_>,
@@ -337,7 +337,7 @@ impl SavedSession {
             turn;
         let mut used = Usage::default();
         let layers = self.session_layers(host);
-        // A resumed turn has done this already.
+        // A resumed turn has its summary and the caller's input already.
         if replay.as_ref().is_none_or(ReplayLog::is_empty) {
             if let Some(layers) = &layers {
                 layers.forget_copies_for(&host.owner_of_overlays()).await;
@@ -352,7 +352,7 @@ impl SavedSession {
                 events: &events,
                 cancel: &cancel,
             };
-            // A summary must not replace calls that wait for these results.
+            // The caller's results belong to the last turn's calls, which a summary would remove.
             if brought.results.is_empty() {
                 let done = compaction::compact_if_due(&work).await;
                 used = done.used;
@@ -406,7 +406,7 @@ impl SavedSession {
         self
     }
 
-    /// Records a turn of the open session from now on.
+    /// Attaches a new journal to a turn of the open session; the journal stores the turn's events and steps.
     pub(crate) fn record_turn(&self, turn: &mut Turn<OpenState>, host: &Host) -> Arc<TurnJournal> {
         let (session, last_event) = match &self.open {
             Some(open) => (open.session.clone(), open.last_event),

@@ -1,4 +1,4 @@
-//! The steps of a stored turn, for a replay.
+//! Reads the steps of a stored turn, to replay the turn.
 
 use belljar_agent::{LoggedResult, StepEntry, StepKind};
 use belljar_model::{ChatMessage, ModelReply, StopReason, TokenUsage};
@@ -7,9 +7,9 @@ use belljar_store::{MessageStatus, Store, StoreError};
 use crate::record::rows;
 use crate::record::turn::Turn;
 
-/// A turn's model answers and call results, in the order of storing. Runs also have their subagents' steps,
-/// even if the process died; turns of a conversation, and runs of an older program, have only the top
-/// agent's. Empty if nothing is stored.
+/// A turn's model answers and call results, in the order in which they were stored. Runs also have their
+/// subagents' steps, even if the process died. Turns of a conversation, and runs of an older belljar, have
+/// only the top agent's. Empty if nothing is stored.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, 
         return rows.into_iter().map(|row| rows::step_entry(store, &turn.message, row)).collect();
     }
     Ok(match turn.state.status {
-        // The messages note the loss.
+        // An unfinished turn's messages only have a note of the loss.
         MessageStatus::InFlight | MessageStatus::Interrupted => Vec::new(),
         MessageStatus::Completed
         | MessageStatus::Partial
@@ -29,7 +29,7 @@ pub async fn stored_steps(store: &Store, turn: &Turn) -> Result<Vec<StepEntry>, 
     })
 }
 
-/// The top agent's steps, from the messages of the conversation. The bills of answers are missing there.
+/// Makes the top agent's steps from the messages of the conversation, which have no usage of single answers.
 fn steps_from_messages(turn: &Turn) -> Vec<StepEntry> {
     let outcome = &turn.state.outcome;
     let slug = outcome.agent.rsplit('/').next().unwrap_or_default();

@@ -39,9 +39,9 @@ pub struct Turn<S = RecordedState> {
     pub asked: String,
     /// The agent's message, to which the turn's rows belong: a placeholder until the turn ends.
     pub message: String,
-    /// The run.
+    /// The id of the run: one execution of the agent for this turn, with its subagents.
     pub run: RunId,
-    /// The state: stored with an outcome, or open.
+    /// [`OpenState`]: the turn can still run. [`RecordedState`]: read from the store with its outcome.
     pub state: S,
     pub(crate) said: PersonContent,
     pub(crate) begun: PersonMetadata,
@@ -51,15 +51,15 @@ pub struct Turn<S = RecordedState> {
 /// at which the process died.
 #[derive(Debug, Default)]
 pub struct OpenState {
-    /// The means to cancel single subagents of the turn.
+    /// Cancels single subagents of the turn.
     pub control: Arc<SubagentControl>,
-    /// The steps before the process died; `None` = a new turn.
+    /// The steps that were stored before an earlier process died; `None` = a new turn.
     pub(crate) replay: Option<ReplayLog>,
     /// The number of the turn's next event.
     pub(crate) first_event: u64,
-    /// The subagents at the time the process died.
+    /// The records of the subagents that the dead process had started.
     pub(crate) before: Vec<SubagentRecord>,
-    /// The stored receipts.
+    /// The keys of the receipts that are stored already.
     pub(crate) receipts: HashSet<ReceiptKey>,
 }
 
@@ -74,7 +74,7 @@ pub struct RecordedState {
     /// The outcome, with the messages added to the conversation. For an unfinished turn, the known part, with
     /// the status `cancelled`.
     pub outcome: Outcome,
-    /// The place of the agent's message in the session.
+    /// The position of the agent's message in the session's order.
     pub(crate) place: i64,
 }
 
@@ -84,7 +84,7 @@ impl<S> Turn<S> {
         &self.said.text
     }
 
-    /// The context beside the text.
+    /// The caller's context for the model, beside the text.
     pub fn context(&self) -> Option<&str> {
         self.said.context.as_deref()
     }
@@ -104,17 +104,17 @@ impl<S> Turn<S> {
         self.begun.forget
     }
 
-    /// The note left by the turn's entrance.
+    /// The note that the turn's entrance stored for itself.
     pub fn entrance_note(&self) -> Option<&Value> {
         self.begun.entrance.as_ref()
     }
 
-    /// The caller who began the turn, as in the audit log.
+    /// The caller who began the turn, as in the audit log, for example `key:<id>`.
     pub fn actor(&self) -> Option<&str> {
         self.begun.actor.as_deref()
     }
 
-    /// The turn's limits, below the grants' limits.
+    /// The caller's limits for the turn; the grants' limits hold as well.
     pub fn limits(&self) -> LimitsRequest {
         self.begun.limits.unwrap_or_default()
     }
@@ -132,7 +132,8 @@ impl Turn<OpenState> {
         Self { asked, message, run, state, said, begun }
     }
 
-    /// The interrupted turn among these messages. A session has at most one.
+    /// Finds the session's interrupted turn: the placeholder of an answer, with the journal stored so far. A
+    /// session has at most one.
     pub(crate) async fn find_interrupted(
         store: &Store,
         session: &str,
@@ -148,7 +149,7 @@ impl Turn<OpenState> {
             return Ok(None);
         };
         let known = AgentMetadata::deserialize(&row.metadata);
-        // Older programs left placeholders with no more than their id: such a turn cannot resume.
+        // Older versions of belljar stored a placeholder without the data to resume it.
         let (Ok(AgentMetadata { run: Some(run), .. }), Ok(said)) =
             (known, PersonContent::deserialize(&asked.content))
         else {
@@ -185,8 +186,8 @@ impl Turn<OpenState> {
 }
 
 impl Turn {
-    /// A turn from its two rows; `known` is the second row's metadata. Receipts and children are not read. If
-    /// `known` has no total, the total of `subagents` is used.
+    /// Makes a turn from its two rows; `known` is the metadata of the agent's row. Receipts and children are
+    /// not read. If `known` has no total usage, the sum of `subagents` is used.
     pub(crate) fn from_rows(
         store: &Store,
         session: &Arc<StoredSession>,
@@ -275,7 +276,8 @@ impl Serialize for Turn {
     }
 }
 
-/// The messages of a turn whose result was never saved: a note of the loss, and the conclusions of subagents.
+/// The messages of an interrupted turn: a note that its answer was lost, and the conclusions of its
+/// subagents.
 fn lost_turn_messages(asked: &str, subagents: &[&SubagentRecord]) -> Vec<ChatMessage> {
     let mut text = LOST.to_owned();
     for subagent in rows::top_subagents(subagents) {
@@ -287,7 +289,7 @@ fn lost_turn_messages(asked: &str, subagents: &[&SubagentRecord]) -> Vec<ChatMes
     vec![ChatMessage::from_user(asked), ChatMessage::from_assistant(text)]
 }
 
-/// The usage of the subagents of such a turn.
+/// The total usage of the subagents of an interrupted turn.
 fn subagents_usage(subagents: &[&SubagentRecord]) -> Usage {
     let mut used = Usage::default();
     for subagent in rows::top_subagents(subagents) {
@@ -297,7 +299,7 @@ fn subagents_usage(subagents: &[&SubagentRecord]) -> Usage {
     used
 }
 
-/// Adds the separately stored contents of files to their results.
+/// Adds the contents of files, which are stored in separate rows, to the results in the journal.
 async fn with_files(
     store: &Store,
     session: &str,
@@ -331,7 +333,8 @@ async fn with_files(
     Ok(())
 }
 
-/// The number of the run's next event: one more than the last stored number.
+/// The number of the run's next event: one more than the last stored event's. `last` = the id of the
+/// session's last event.
 async fn next_event(
     store: &Store,
     session: &str,

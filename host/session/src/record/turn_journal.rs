@@ -26,19 +26,19 @@ use belljar_agent::{
 /// The error of a subagent that was still running when its turn ended.
 const GIVEN_UP: &str = "it was still running when its turn was given up";
 
-/// Denials of one call in the audit log; the receipt has all.
+/// The most denials of one call in the audit log; the call's receipt has all of them.
 const MAX_DENIALS: usize = 8;
 
-/// The journal of one turn.
+/// Stores the events, steps, receipts, files and subagents of one running turn.
 pub(crate) struct TurnJournal {
     pub(crate) place: TurnPlace,
     pub(crate) log: EventLog,
-    /// The host's own journal, which also stores subagents, and optionally steps.
+    /// The host's own journal, which gets every entry after this one.
     next: Arc<dyn Journal>,
     records: Mutex<SubagentRecords>,
-    /// The receipts that were handed to the store.
+    /// The keys of the receipts that were enqueued for the store already.
     receipts: Mutex<HashSet<ReceiptKey>>,
-    /// Knows the canceller of the turn and of each subagent.
+    /// Knows who cancelled the turn or one of its subagents.
     control: Arc<SubagentControl>,
 }
 
@@ -49,7 +49,7 @@ struct SubagentRecords {
 }
 
 impl TurnJournal {
-    /// Stores a turn, after the part that is stored already.
+    /// Makes the journal of a turn; for a resumed turn, it continues after the stored part.
     pub(crate) fn new(
         place: TurnPlace,
         log: EventLog,
@@ -73,12 +73,12 @@ impl TurnJournal {
         host
     }
 
-    /// Events go to `events` and to watchers.
+    /// A sink that sends each event to `events` and to the session's watchers.
     pub(crate) fn joined_sink(&self, events: EventSink) -> EventSink {
         events.add_listener(self.log.event_listener())
     }
 
-    /// Ends the turn: the outcome replaces the placeholder. `added` are the turn's messages.
+    /// Ends the turn: the outcome replaces the placeholder. `added` are the messages of the turn.
     pub(crate) fn finish_turn(&self, outcome: &Outcome, added: &[ChatMessage]) -> CommitHandle {
         let TurnPlace { store, clock, session, message, .. } = &self.place;
         let (session, message) = (session.clone(), message.clone());
@@ -96,7 +96,7 @@ impl TurnJournal {
         };
         let mut writes = Vec::with_capacity(4);
         if !records.is_empty() {
-            // Written again, for records whose own write failed.
+            // All records are written again, in case an earlier write of one failed.
             writes.push(StoreWrite::Subagents { session: session.clone(), records });
         }
         writes.extend(self.receipts_left(outcome));
@@ -105,7 +105,7 @@ impl TurnJournal {
         store.enqueue_writes(writes)
     }
 
-    /// The receipts of an outcome that no step contains, for example of dropped calls.
+    /// The receipts that belong to no step of the journal, for example of calls that were dropped.
     fn receipts_left(&self, outcome: &Outcome) -> Option<StoreWrite> {
         let stored = self.stored_receipts();
         let all = outcome.all_receipts().into_iter();
@@ -119,7 +119,7 @@ impl TurnJournal {
         (!receipts.is_empty()).then_some(StoreWrite::Receipts { session, message, receipts })
     }
 
-    /// All subagents of the turn with their endings; unfinished subagents are marked as cancelled.
+    /// The records of all subagents with their endings; unfinished subagents are marked as cancelled.
     fn ended_records(&self) -> Vec<SubagentRecord> {
         let mut records = std::mem::take(&mut *self.lock_records()).all;
         for record in records.iter_mut().filter(|record| record.ended.is_none()) {
@@ -130,6 +130,8 @@ impl TurnJournal {
         records
     }
 
+    /// Makes the record of a subagent that waits to be started; a record of the same path is returned
+    /// unchanged.
     fn queue_child(&self, run: &RunId, child: &QueuedChild) -> SubagentRecord {
         let mut records = self.lock_records();
         if let Some(known) = records.by_path.get(&child.path).and_then(|at| records.all.get(*at)) {
@@ -146,7 +148,8 @@ impl TurnJournal {
         record
     }
 
-    /// Changes the record of a path, and enqueues the record together with `with`.
+    /// Changes the record of the subagent with this path, and enqueues the record together with the step
+    /// `with`.
     fn change_record(
         &self,
         path: &str,
@@ -164,7 +167,7 @@ impl TurnJournal {
         self.hand_over(vec![record], with)
     }
 
-    /// Enqueues subagents, the counts of their batches and a step for the store.
+    /// Enqueues records of subagents, the counts for their starting calls, and a step, in one write.
     fn hand_over(
         &self,
         records: Vec<SubagentRecord>,
@@ -191,7 +194,7 @@ impl TurnJournal {
         Ok(StoreWrite::Journal { session: session.clone(), message: message.clone(), entries })
     }
 
-    /// The audit entry of a call with a refusal; `None` = nothing was refused.
+    /// The audit entry for a step whose call was refused something; `None` = nothing was refused.
     fn denial_entry(&self, entry: &StepEntry) -> Option<StoreWrite> {
         let StepKind::Result(result) = &entry.kind else { return None };
         result.receipt.as_ref().and_then(|receipt| denied_call(&self.place, receipt))
@@ -206,7 +209,7 @@ impl TurnJournal {
     }
 }
 
-/// The audit entry of a call with a refusal; `None` = nothing was refused.
+/// The audit entry for a receipt with refusals; `None` = nothing was refused.
 pub(crate) fn denied_call(place: &TurnPlace, receipt: &CallReceipt) -> Option<StoreWrite> {
     let denials = &receipt.receipt.denials;
     if denials.is_empty() {
@@ -239,7 +242,7 @@ impl Journal for TurnJournal {
             Ok(committed) => committed.await.map_err(io::Error::other),
             Err(error) => Err(error),
         };
-        // A failed write does not stop the other.
+        // If one of the two writes fails, the other still happens.
         self.next.subagents_queued(run, children, None).await.and(done)
     }
 
@@ -249,7 +252,7 @@ impl Journal for TurnJournal {
             record.status = SubagentStatus::Running;
             record.started = Some(now);
         };
-        // Returns before the commit: if this write is lost, all later ones are lost too.
+        // Returns before the commit: if this write is lost, all later writes are lost too.
         let done = self.change_record(path, begin, None).map(drop);
         self.next.subagent_running(run, path).await.and(done)
     }

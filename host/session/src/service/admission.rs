@@ -1,5 +1,5 @@
 //! The jars of the whole host, shared fairly by the tenants. A turn begins when there is room for the largest
-//! number of jars that it may use at a time, so no turn waits in its middle.
+//! number of jars that it may use at a time, so that no turn has to wait in its middle.
 //!
 //! Tenants alternate in the queue, one waiting turn each: a tenant with a thousand waiting turns delays
 //! another tenant's first turn by one turn.
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// The jars of the whole host.
+/// The places for jars of the whole host, with a queue of waiting turns for each tenant.
 #[derive(Debug)]
 pub struct Admission {
     capacity: usize,
@@ -21,7 +21,7 @@ pub struct Admission {
 struct AdmissionState {
     free: usize,
     waiting: usize,
-    /// The tenants with waiting turns; the first one is next.
+    /// Each tenant with waiting turns, and its queue; the first tenant's first turn is next.
     tenants: VecDeque<(Arc<str>, VecDeque<QueuedTurn>)>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct JarPermit {
     jars: usize,
 }
 
-/// The queue is full.
+/// The error that too many turns wait already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
@@ -65,8 +65,8 @@ impl Admission {
         self.lock_state().waiting
     }
 
-    /// Waits for room for `jars`; an error if too many wait already, unless the turn is `sure` to be
-    /// admitted. Dropping the future leaves the queue.
+    /// Waits for room for `jars` jars. If too many turns wait, this is an error, unless `sure` = the turn
+    /// must be admitted. Dropping the future leaves the queue.
     pub(crate) async fn wait_for_permit(
         self: &Arc<Self>,
         tenant: &str,
@@ -101,7 +101,7 @@ impl Admission {
         loop {
             let (waiter, permit) = {
                 let mut state = self.lock_state();
-                // Waiters who have left are skipped.
+                // Skips waiting turns whose callers have gone away.
                 while let Some((_, queue)) = state.tenants.front_mut() {
                     let gone = queue.iter().take_while(|waiter| waiter.go.is_closed()).count();
                     queue.drain(..gone);
@@ -120,7 +120,7 @@ impl Admission {
                 let Some(waiter) = queue.pop_front() else { return };
                 state.waiting = state.waiting.saturating_sub(1);
                 state.free -= waiter.jars;
-                // The other tenants are served before this tenant's next turn.
+                // This tenant goes to the end, so that each other tenant is served before its next turn.
                 if let Some((name, queue)) = state.tenants.pop_front()
                     && !queue.is_empty()
                 {
@@ -139,8 +139,8 @@ impl Admission {
     }
 }
 
-/// A guard of a waiting turn. Dropping the guard offers the free room to the next turn, because the turn in
-/// front may have left.
+/// On drop, offers the free room to the next turn, because the waiting turn that is dropped may have been
+/// first in the queue.
 struct QueueExitGuard<'a>(&'a Arc<Admission>);
 
 impl Drop for QueueExitGuard<'_> {

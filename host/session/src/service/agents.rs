@@ -1,4 +1,4 @@
-//! Agents edited through the service: rows of the store, shown as a separate library elsewhere.
+//! Brings the agents that were edited through the service into the library: they are rows of the store.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use belljar_agent::Host;
 use belljar_work::StopSignal;
 
 impl ServiceInner {
-    /// Adds the stored agents to the library of a version.
+    /// Adds the stored agents to the library of a version of the settings.
     pub(super) async fn bring_agents(&self, host: &Host) -> Result<(), ServiceError> {
         let sources = api_agents(&self.store).await?;
         let library = Arc::clone(&host.library);
-        // Run on a thread, because directories are read. On an error the library does not change.
+        // Directories are read on a separate thread. On an error the library stays as it was.
         let owner = self.work_owner("turns");
         let look = move |stop: &StopSignal| library.besides_until(sources, stop);
         let work = belljar_work::run_job(&REFRESH, &owner, look);

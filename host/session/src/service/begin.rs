@@ -1,4 +1,4 @@
-//! Begins a turn: from the request to the task that runs the turn.
+//! The beginning of a turn: from the caller's request to the task that runs the turn.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,45 +32,46 @@ use belljar_agent::{ResolvedAgent, preview_request, resolve_known};
 use belljar_agent::{RunError, RunSpec};
 use belljar_model::ChatMessage;
 
-/// The agent of a session without a named agent.
+/// The agent of a new session whose request names no agent.
 pub(super) const DEFAULT_AGENT: &str = "general-purpose";
 
-/// Most bytes of one message of a person.
+/// Most bytes of one message of a person; longer material belongs into a file of the workspace.
 const MAX_TEXT_BYTES: usize = 4 << 20;
 
-/// How long the library is used without a look for changed files.
+/// The time after which the agent files are checked for changes again, when a turn begins.
 const LIBRARY_AGE: Duration = Duration::from_secs(1);
 
-/// The way in which a turn waits for its places.
+/// What a new turn does when the tenant or the host has no free place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitMode {
-    /// Waits in the queue, unless the queue is full.
+    /// Waits in the queue; a full queue is an error.
     InLine,
-    /// However many wait.
+    /// Waits even if the queue is full. Used for a turn that is resumed, because the turn was admitted
+    /// before.
     Surely,
 }
 
-/// A turn that may run: its permit, and the version of settings and tools for the whole turn.
+/// A turn that may run: its places in the tenant and the host, and the settings and tools for the whole turn.
 pub(super) struct AdmittedTurn<T = ResolvedAgent> {
     pub(super) host: Arc<Host>,
     pub(super) found: Arc<T>,
     _places: (TurnSlot, JarPermit),
 }
 
-/// An agent or a team, by whose name a turn is begun.
+/// What a turn runs: an agent or a team, named in the request.
 pub(super) trait TurnPerformer: Send + Sync + Sized + 'static {
-    /// Finds one that can be run.
+    /// Finds the agent or the team `name`, and checks that this host can run it.
     fn find_runnable(
         inner: &ServiceInner,
         host: &Arc<Host>,
         name: &str,
     ) -> impl Future<Output = Result<Arc<Self>, ServiceError>> + Send;
 
-    /// The most jars of a turn at a time.
+    /// The most jars that a turn of this agent or team uses at the same time.
     fn max_jars(&self, host: &Host) -> usize;
 }
 
-/// The work of a turn that is stored.
+/// What a stored turn will run: a conversation's next message, or a team.
 pub(super) enum StoredWork {
     Conversation(Box<Conversation>),
     Team(Box<TeamSpec>),
@@ -87,6 +88,8 @@ impl Service {
         begun.map_err(|_| WorkError::Panicked { kind: "beginning a turn" })?
     }
 
+    /// Begins a turn, in the service's own runtime. Checks the request, claims the session, waits for a
+    /// place, checks limits, stores the message, and starts the task that runs the turn.
     async fn begin_here(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let inner = &self.0;
         inner.check_not_draining()?;
@@ -114,7 +117,7 @@ impl Service {
         let (saved, past) = inner.open_session(id, known).await?;
         let mut saved = saved.with_kind(kind);
         if past.as_ref().is_some_and(|past| past.unfinished.is_some()) {
-            // The session waits for its interrupted turn to be resumed.
+            // The interrupted turn of the session must be resumed before a new turn begins.
             return Err(ServiceError::Busy(claim.session_id().to_owned()));
         }
         goes_on(&request, past.as_ref())?;
@@ -122,7 +125,7 @@ impl Service {
         let past = past.as_ref();
         let agent = Arc::clone(&admitted.found);
         let conversation = inner.new_conversation(agent, model, limits, history, past).await?;
-        // INV-152: after all waiting, and before anything is stored.
+        // INV-152: the checks follow all waiting, and precede every write.
         let TurnRequest { text, context, brought, entrance, forget, .. } = request;
         let words = TurnInput { text, context, brought, entrance, forget };
         let brought = &words.brought;
@@ -140,7 +143,7 @@ impl Service {
 }
 
 impl ServiceInner {
-    /// Runs a turn in a separate task.
+    /// Runs a stored turn in a new task, and returns the handle of the turn.
     pub(super) fn spawn_turn(
         self: &Arc<Self>,
         mut claim: SessionClaim,
@@ -188,9 +191,10 @@ impl ServiceInner {
             belljar_agent::trace::turn_ended(&traced, &done.outcome);
             let end = claim.end.clone();
             claim.turn_ended();
-            // Dropped first, because a caller that waits for the end may begin the next turn.
+            // Dropped before the outcome is sent, because a caller that waits for the end may begin the next
+            // turn.
             drop((saved, claim, admitted));
-            // An error: no caller waits for the end.
+            // The send fails if no caller waits for the end, which is harmless.
             let _ = end.send(Some(Arc::new(done.outcome)));
         };
         let task = self.runtime.spawn(performing.instrument(span));
@@ -198,7 +202,8 @@ impl ServiceInner {
         running
     }
 
-    /// Locks a session for this process; a new session has no past.
+    /// Locks a session for this process. `known` = the stored session to resume; `None` = a new session with
+    /// `id`, which has no past.
     pub(super) async fn open_session(
         &self,
         id: String,
@@ -218,6 +223,8 @@ impl ServiceInner {
         }
     }
 
+    /// Makes a conversation below the tenant's budget of the day, with the messages and the model of the
+    /// session's past.
     pub(super) async fn new_conversation(
         &self,
         agent: Arc<ResolvedAgent>,
@@ -254,6 +261,9 @@ impl ServiceInner {
         admitted.await.unwrap_or(Err(ServiceError::Draining))
     }
 
+    /// Waits for the places of a turn, and returns the settings in force afterwards. If these changed during
+    /// the wait, the places are returned and the wait begins again, because the new version may need other
+    /// jars.
     async fn wait_for_version<T: TurnPerformer>(
         self: &Arc<Self>,
         name: &str,
@@ -267,7 +277,8 @@ impl ServiceInner {
             let _places = tokio::select! {
                 biased;
                 places = &mut waiting => places?,
-                // The turn has to wait, so the settings read before are old afterwards.
+                // Without a free place the turn waits, and the settings may change meanwhile: they are read
+                // again.
                 () = std::future::ready(()) => {
                     let places = waiting.await?;
                     Service(Arc::clone(self)).look_for_changes(LookDepth::IfChanged).await;
@@ -283,6 +294,7 @@ impl ServiceInner {
         }
     }
 
+    /// Waits for the turn's two places: one among the tenant's turns, and `jars` among the host's jars.
     pub(super) async fn wait_for_places(
         &self,
         jars: usize,
@@ -298,7 +310,7 @@ impl ServiceInner {
         Ok((place, permit.map_err(full)?))
     }
 
-    /// An agent that can be run.
+    /// Finds the agent `name`, checks that this host can run it, and returns it with its rights.
     pub(super) async fn runnable_agent(
         &self,
         host: &Arc<Host>,
@@ -314,7 +326,7 @@ impl ServiceInner {
         Ok(Arc::new(agent))
     }
 
-    /// Looks for changed agent files, now and then.
+    /// Reads agent files that have changed, unless the last check was less than `LIBRARY_AGE` ago.
     async fn refresh_library(&self, host: &Host) {
         {
             let mut seen =
@@ -325,18 +337,18 @@ impl ServiceInner {
             *seen = Some(Instant::now());
         }
         let library = Arc::clone(&host.library);
-        // Run on a thread, because directories are read. On an error the library does not change.
+        // Directories are read on a separate thread. On an error the library stays as it was.
         let owner = self.work_owner("turns");
         let _ =
             belljar_work::run_job(&REFRESH, &owner, move |stop| library.refresh_until(stop)).await;
     }
 }
 
-/// Looking for agent files that have changed.
+/// The kind of host work that checks agent files for changes.
 pub(super) const REFRESH: WorkKind =
     WorkKind { name: "looking for changed agents", time: Duration::from_secs(60) };
 
-/// Refuses an agent that this host cannot run at present.
+/// Refuses an agent that is blocked, or that has no model on this host.
 pub(super) fn check_runnable(host: &Host, agent: &ResolvedAgent) -> Result<(), ServiceError> {
     agent.check_runnable(false)?;
     match host.models.is_empty() {
@@ -354,7 +366,7 @@ impl TurnPerformer for ResolvedAgent {
         inner.runnable_agent(host, name).await
     }
 
-    /// Its own jar, and those of the parallel subagents, down to the greatest depth.
+    /// One jar for the agent, and one for each parallel subagent, down to the greatest depth.
     fn max_jars(&self, host: &Host) -> usize {
         let depth = host.settings.subagents.max_depth;
         let granted = host.settings.delegation(&self.id, self.definition.visibility);
@@ -367,13 +379,13 @@ impl TurnPerformer for ResolvedAgent {
     }
 }
 
-/// The fewest tokens that the first step of a turn needs.
+/// The fewest tokens that the first step of a turn needs: its request, and the shortest answer.
 async fn least_tokens(
     host: &Host,
     conversation: &Conversation,
     words: &TurnInput,
 ) -> Result<u64, ServiceError> {
-    // Other faults become the outcome of the turn.
+    // A request that cannot be made for another reason is reported by the turn itself.
     let made = preview_request(host, spec_of(conversation, words)).await;
     Ok(made.map_or(0, |made| made.least_tokens()))
 }
@@ -387,11 +399,12 @@ async fn check_input_fits(
     match preview_request(host, spec_of(conversation, words)).await {
         Err(RunError::Caller { message, images: true }) => Err(ServiceError::Images(message)),
         Err(RunError::Caller { message, images: false }) => Err(ServiceError::Caller(message)),
-        // Other faults become the outcome of the turn.
+        // A request that cannot be made for another reason is reported by the turn itself.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
+/// The parameters of the turn's run: the conversation's, with this text, context and caller's input.
 fn spec_of(conversation: &Conversation, words: &TurnInput) -> RunSpec {
     let mut spec = conversation.run_spec(words.text.clone());
     spec.history = words.brought.after(conversation.messages().to_vec());
@@ -400,8 +413,8 @@ fn spec_of(conversation: &Conversation, words: &TurnInput) -> RunSpec {
     spec
 }
 
-/// INV-282: a turn follows the turn `after`, the last of the session, and brings results for exactly that
-/// turn's calls.
+/// INV-282: checks that the turn `request.after` is still the session's last one, and that the request brings
+/// a result for each of that turn's waiting calls and for no other call.
 fn goes_on(request: &TurnRequest, past: Option<&SessionPast>) -> Result<(), ServiceError> {
     let Some(after) = &request.after else {
         return match request.brought.results.is_empty() {
@@ -432,6 +445,8 @@ fn ends_with_results(brought: &CallerInput) -> bool {
     matches!(brought.history.last(), Some(ChatMessage::Tool { .. }))
 }
 
+/// Checks what does not depend on the session: sizes, a text that is not empty, and no new agent or model for
+/// an existing session.
 async fn check_request(request: &TurnRequest, tenant: &str) -> Result<(), ServiceError> {
     let invalid = |why: &str| Err(ServiceError::Invalid(why.to_owned()));
     request.brought.check_inputs(tenant).await?;

@@ -25,25 +25,26 @@ use crate::record::place::TurnPlace;
 use crate::record::saved_session::SessionError;
 use crate::review::{ReviewError, SessionLook};
 
-/// The largest age of the settings for a call.
+/// The age of the settings after which a call checks the files again.
 const SETTINGS_AGE: Duration = Duration::from_secs(1);
 
-/// Bytes of a text in an answer; a larger text becomes a file of the session.
+/// The most bytes of one text in an answer; a larger text is stored as a file of the session.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Bytes of a larger text's beginning in the answer.
+/// The bytes of a larger text that the answer shows, before the note about the file.
 const MAX_BEGINNING: usize = 4 << 10;
 
-/// Characters of a client's name in the title of its session.
+/// The most characters of the client's name in the title of its session.
 const MAX_CLIENT: usize = 60;
 
-/// A client's session, with a jar of the same lifetime.
+/// The session of one client that calls tools itself, with a jar of the same lifetime.
 pub struct DirectSession {
     inner: Arc<ServiceInner>,
     agent: String,
     id: String,
     jar: RwLock<Option<OpenJar>>,
-    /// INV-364: kept here, so that a replacement jar gets no new budget of tokens for a server.
+    /// Token accounts of MCP servers. INV-364: kept in the session, so that a replacement jar gets no new
+    /// budget of tokens for a server.
     served: ServerAccounts,
     scribe: ResultWriter,
     _lock: SessionLock,
@@ -57,12 +58,12 @@ struct OpenJar {
     tools: DirectTools,
 }
 
-/// The result of a call, with the ids of its stored files.
+/// The result of a tool call, with the ids of the files stored from it.
 #[derive(Debug)]
 pub struct DirectDone {
     /// The result.
     pub result: DirectResult,
-    /// An id for each attachment, in the same order.
+    /// The id of the stored file for each attachment, in the attachments' order.
     pub files: Vec<String>,
 }
 
@@ -133,7 +134,7 @@ impl DirectSession {
         Ok(self.current_jar().await?.tools.tools().to_vec())
     }
 
-    /// Returns whether its agent may start other agents.
+    /// Returns whether the session's agent may start other agents.
     ///
     /// # Errors
     ///
@@ -157,7 +158,8 @@ impl DirectSession {
         if self.scribe.is_full() {
             inner.allowance.check_room(&inner.store, 0).await?;
         }
-        // Held until the result is enqueued, so that a caller that closes the jar finds the result stored.
+        // Held until the result is enqueued. A caller that waits for exclusive use of the jar then finds the
+        // result stored.
         let jar = self.current_jar().await?;
         let id = call.id.clone();
         let mut result = jar.tools.call_tool(call).await;
@@ -167,7 +169,7 @@ impl DirectSession {
         Ok(DirectDone { result, files })
     }
 
-    /// Waits until all that was done so far is stored.
+    /// Waits until the results of all earlier calls are stored.
     pub async fn wait_until_stored(&self) {
         self.scribe.wait_until_stored().await;
     }
@@ -202,8 +204,8 @@ impl DirectSession {
         self.scribe.wait_until_stored().await;
     }
 
-    /// The jar in force: made anew if the operator has changed its settings, or if half of a budget is used
-    /// up.
+    /// The jar for the next call: a new one if the operator has changed the settings, or if half of a budget
+    /// of the jar is used.
     async fn current_jar(&self) -> Result<InForce<'_>, ServiceError> {
         Service(Arc::clone(&self.inner)).look_within(SETTINGS_AGE).await;
         let host = self.inner.current_host();
@@ -218,7 +220,7 @@ impl DirectSession {
         RwLockReadGuard::try_map(jar, |jar| jar.as_ref()).map_err(|_| ServiceError::Draining)
     }
 
-    /// Waits for the calls that run, and opens another jar.
+    /// Waits for the running calls, closes the jar, and opens a new one.
     async fn renew_jar(
         &self,
         host: &Arc<Host>,
@@ -234,6 +236,7 @@ impl DirectSession {
         Ok(jar.downgrade())
     }
 
+    /// Opens a jar with the rights in force now, below the tenant's budget of the day.
     async fn open_jar(&self, host: &Arc<Host>) -> Result<OpenJar, ServiceError> {
         let inner = &self.inner;
         let agent = resolve_direct(host, &self.agent, &inner.workspace);
@@ -257,7 +260,8 @@ impl DirectSession {
     }
 }
 
-/// Moves texts too large for an answer into files of the session, and leaves a note.
+/// Moves texts that are too large for an answer into files of the session, each replaced by its beginning and
+/// a note.
 fn set_aside(result: &mut DirectResult, call: &str) {
     let Ok(parts) = &mut result.outcome else { return };
     for part in parts {
@@ -307,6 +311,7 @@ impl OpenJar {
         Arc::ptr_eq(&self.host, host) && !self.tools.is_worn()
     }
 
+    /// Closes the jar, and logs each operation that still runs afterwards.
     async fn close(self, session: &str) {
         for operation in self.tools.close().await {
             let operation = ShownText::clip_line(&operation, 200);

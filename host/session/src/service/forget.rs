@@ -16,7 +16,7 @@ impl DeletionGuard {
         Arc::new(Self { ended: AtomicBool::new(false), delete: Box::new(delete) })
     }
 
-    /// The turn has ended and is stored.
+    /// Notes that the turn has ended and is stored, so that the session may be deleted.
     pub(crate) fn turn_ended(&self) {
         self.ended.store(true, Ordering::Release);
     }

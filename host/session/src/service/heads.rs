@@ -1,5 +1,5 @@
-//! Sessions made before the first message, and changes of a session's agent or model: for entrances whose
-//! clients choose both apart from messages.
+//! Sessions made before their first message, and changes of a session's title, agent or model, for entrances
+//! whose clients choose these apart from messages.
 
 use belljar_store::{SessionHead, SessionKind, StoreWrite, StoredSession};
 use serde::Deserialize as _;
@@ -44,7 +44,7 @@ impl Service {
         Ok(session)
     }
 
-    /// Sets another title, agent or model of a session, from its next turn on.
+    /// Changes the title, agent or model of a session, from its next turn on.
     ///
     /// # Errors
     ///
@@ -96,6 +96,7 @@ impl Service {
         Ok(begun.and_then(Result::ok).and_then(|begun| begun.actor))
     }
 
+    /// Checks that `model` names a configured model; empty = the agent's own.
     fn check_model(&self, model: &str) -> Result<(), ServiceError> {
         if model.is_empty() {
             return Ok(());

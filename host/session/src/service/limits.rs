@@ -1,4 +1,4 @@
-//! The limits of one tenant: turns at a time, and tokens and fuel a day.
+//! The limits of one tenant: how many turns run at a time, and tokens and fuel of one day.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,46 +11,47 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{RETRY_AFTER, ServiceError, ServiceLimits};
 use belljar_agent::Clock;
 
-/// Tokens that the first step of no turn passes: the models' largest contexts.
+/// An upper bound of the tokens that the first step of a turn needs: as many as the largest context of a
+/// model. With more tokens left in the day, the exact need is not computed.
 const MOST_NEEDED: u64 = 4 << 20;
 
 /// Seconds of a day.
 const DAY: i64 = 24 * 3600;
 
-/// The limits of one tenant, with the usage.
+/// The limits of one tenant, and the present usage.
 pub(crate) struct TenantQuota {
     limits: Mutex<ServiceLimits>,
-    /// Turns that run.
+    /// A permit for each turn that runs.
     turns: Arc<Semaphore>,
-    /// Turns that run or wait.
+    /// A permit for each turn that runs or waits.
     places: Arc<Semaphore>,
-    /// Above all turns of a day.
+    /// The budget of the present day, above the budgets of all turns; `None` until a turn begins.
     day: Mutex<Option<DayBudget>>,
 }
 
-/// The day of a tenant.
+/// A tenant's budget for one day in UTC.
 struct DayBudget {
     name: String,
-    /// Tokens and fuel; `None` = no limit.
+    /// The limits of tokens and of fuel; `None` = no limit.
     most: (Option<u64>, Option<u64>),
-    /// Above the turns that begin now.
+    /// The budget above the turns that begin under the present limits.
     budget: Budget,
     /// Budgets of turns that began under earlier limits. Such turns keep their old limits, and their usage
     /// counts against the new limits too.
     before: Vec<EarlierBudget>,
 }
 
-/// An earlier budget of a day.
+/// The budget of turns that began under earlier limits of the same day.
 struct EarlierBudget {
     budget: Budget,
-    /// The usage at the last count.
+    /// The usage at the last count, for each meter of `METERED`.
     counted: [u64; METERED.len()],
 }
 
 /// The amounts that are limited in a day.
 const METERED: [Meter; 2] = [Meter::Tokens, Meter::Fuel];
 
-/// The place of one turn.
+/// The two permits of a turn, to wait and to run. Dropping the slot frees both.
 #[derive(Debug)]
 pub(crate) struct TurnSlot {
     _waits: OwnedSemaphorePermit,
@@ -83,7 +84,7 @@ impl TenantQuota {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place; an error if too many turns wait already.
+    /// Waits until the turn may run; an error if too many turns wait already.
     pub(crate) async fn place(&self) -> Result<TurnSlot, ServiceError> {
         let full = |_| ServiceError::TenantFull { retry_after: RETRY_AFTER };
         let waits = Arc::clone(&self.places).try_acquire_owned().map_err(full)?;
@@ -96,6 +97,7 @@ impl TenantQuota {
         self.wait_to_run(waits.map_err(|_| ServiceError::Draining)?).await
     }
 
+    /// Waits for the permit to run, for a turn that has a permit to wait.
     async fn wait_to_run(&self, waits: OwnedSemaphorePermit) -> Result<TurnSlot, ServiceError> {
         let runs = Arc::clone(&self.turns).acquire_owned().await;
         // The semaphore is never closed.
@@ -114,7 +116,7 @@ impl TenantQuota {
         }
     }
 
-    /// The budget of the day; the tenant's usage so far counts.
+    /// The budget of today, made from the stored usage of the day if the day is new.
     pub(crate) async fn day_budget(
         &self,
         store: &Store,
@@ -132,7 +134,7 @@ impl TenantQuota {
             bill_usage(&budget, row);
         }
         let mut day = self.lock_day();
-        // Another turn may have set the budget meanwhile.
+        // Another turn may have made the budget meanwhile.
         if let Some(budget) = todays_budget(&mut day, &today, most) {
             return Ok(budget);
         }
@@ -140,8 +142,8 @@ impl TenantQuota {
         Ok(budget)
     }
 
-    /// INV-152: an error if the day's limit leaves too little for a step of `needed` tokens. `needed` is
-    /// called only near a limit.
+    /// INV-152: an error if less than `needed` tokens are left of the day's limit. `needed` is only computed
+    /// if less than `MOST_NEEDED` are left.
     pub(crate) async fn check_step(
         &self,
         store: &Store,
@@ -169,7 +171,7 @@ impl TenantQuota {
             needed if needed > tokens => {
                 used("tenant_tokens_per_day", Meter::Tokens, tokens, needed)
             }
-            // Other running turns may use less than their reserve.
+            // Tokens are left, but other running turns have reserved them.
             needed if needed > budget.free_amount(Meter::Tokens) => {
                 Err(ServiceError::TenantFull { retry_after: RETRY_AFTER })
             }
@@ -182,7 +184,7 @@ impl TenantQuota {
     }
 }
 
-/// The budget of `today` with these limits, if the day has begun.
+/// The budget of the day `today` with the limits `most`; `None` = no turn has begun in this day.
 fn todays_budget(
     day: &mut Option<DayBudget>,
     today: &str,
@@ -197,19 +199,19 @@ fn todays_budget(
 }
 
 impl DayBudget {
-    /// Counts the usage since the last count of turns below earlier limits.
+    /// Adds to the budget what turns under earlier limits have used since the last count.
     fn count_earlier(&mut self) {
         for before in &mut self.before {
             for (meter, counted) in METERED.into_iter().zip(&mut before.counted) {
                 let spent = before.budget.spent_amount(meter);
-                // Passing a limit here ends the next turn before it begins.
+                // If this exceeds the limit, the error appears when the next turn begins.
                 let _ = self.budget.bill(meter, spent.saturating_sub(*counted));
                 *counted = spent.max(*counted);
             }
         }
     }
 
-    /// Sets limits for later turns; the day's usage stays.
+    /// Makes a budget with new limits for later turns; the day's usage so far counts in it.
     fn limit_to(&mut self, most: (Option<u64>, Option<u64>)) {
         let budget = Budget::new_root(BudgetLevel::Tenant, day_caps(most));
         let counted = METERED.map(|meter| self.budget.spent_amount(meter));
@@ -222,6 +224,7 @@ impl DayBudget {
     }
 }
 
+/// The caps of a day's budget, from the limits of tokens and of fuel.
 fn day_caps((tokens, fuel): (Option<u64>, Option<u64>)) -> BudgetCaps {
     let mut caps = BudgetCaps::unlimited();
     for (meter, limit) in METERED.into_iter().zip([tokens, fuel]) {
@@ -230,13 +233,13 @@ fn day_caps((tokens, fuel): (Option<u64>, Option<u64>)) -> BudgetCaps {
     caps
 }
 
-/// The numbers of turns that may run, and that may run or wait.
+/// How many turns may run, and how many may run or wait.
 fn semaphore_sizes(limits: &ServiceLimits) -> (usize, usize) {
     let turns = limits.concurrent_turns.max(1);
     (turns, turns.saturating_add(limits.queued_turns).min(Semaphore::MAX_PERMITS))
 }
 
-/// Changes the size of a semaphore. A smaller size is reached as permits return.
+/// Changes the size of a semaphore. A smaller size is reached as running turns return their permits.
 fn resize_semaphore(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
     if is >= was {
         return semaphore.add_permits(is - was);
@@ -252,7 +255,7 @@ fn resize_semaphore(semaphore: &Arc<Semaphore>, was: usize, is: usize) {
     });
 }
 
-/// The beginning of the next day in UTC, and the time until then.
+/// The beginning of the next day in UTC, and the time from `now` until then.
 fn next_day(now: Timestamp) -> (Timestamp, Duration) {
     let seconds = now.as_second();
     let begins = seconds.saturating_sub(seconds.rem_euclid(DAY)).saturating_add(DAY);
@@ -260,11 +263,12 @@ fn next_day(now: Timestamp) -> (Timestamp, Duration) {
     (Timestamp::from_second(begins).unwrap_or(now), Duration::from_secs(wait))
 }
 
+/// Counts a stored row of usage in the day's budget.
 fn bill_usage(budget: &Budget, row: &UsageRow) {
     let amount = |n: i64| u64::try_from(n).unwrap_or(0);
     let tokens = amount(row.input_tokens).saturating_add(amount(row.output_tokens));
     for (meter, amount) in [(Meter::Tokens, tokens), (Meter::Fuel, amount(row.fuel))] {
-        // Passing a limit here ends the next turn before it begins.
+        // If this exceeds the limit, the error appears when the next turn begins.
         let _ = budget.bill(meter, amount);
     }
 }

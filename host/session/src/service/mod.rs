@@ -59,20 +59,21 @@ use crate::service::versions::VersionSource;
 use belljar_agent::Host;
 use belljar_agent::{Clock, RunId};
 
-/// How long an answer to a full queue asks its client to wait: some turns have ended by then.
+/// The wait before the next attempt that a client is told when the queue is full: one second, in which some
+/// turns have usually ended.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Simultaneous client sessions of one tenant, because each holds a jar with stores.
+/// The most open client sessions of one tenant at the same time; limited, because each has a jar with stores.
 const MAX_DIRECT: usize = 256;
 
 /// The work of counting a tenant's overlays.
 const COUNT_LAYERS: WorkKind =
     WorkKind { name: "counting the overlays of a tenant", time: Duration::from_secs(60) };
 
-/// How long cancelled turns may need to end before they are cancelled again.
+/// The time between two attempts to cancel turns that did not end when the service stops.
 const ABORT_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often turns are cancelled again: for 5 seconds.
+/// The number of attempts to cancel such turns: 50, which is 5 seconds.
 const MAX_ABORTS: usize = 50;
 
 /// One tenant's sessions, shared by clones.
@@ -90,15 +91,15 @@ struct ServiceInner {
     questions: Arc<OpenQuestions>,
     running: RunningTurns,
     tally: Arc<TallyCounter>,
-    /// Places for sessions of clients that call tools themselves.
+    /// Places for the sessions of clients that call tools without an agent's model, for example over MCP.
     direct: Arc<Semaphore>,
-    /// The overlays of the tenant, once a turn has begun.
+    /// The tenant's overlays; empty until a turn has begun.
     layers: OnceLock<TenantLayers>,
-    /// The time of the last look for changed files of the library.
+    /// The time at which agent files were last checked for changes.
     library_seen: Mutex<Option<Instant>>,
     /// Cancelled when no more turns are accepted.
     draining: CancellationToken,
-    /// The runtime of turns and of their writes.
+    /// The runtime in which turns run and write to the store.
     runtime: Handle,
 }
 
@@ -152,7 +153,8 @@ impl Service {
         cancelled
     }
 
-    /// Cancels one subagent of a session by path, for example `main/scout#0`.
+    /// Cancels one subagent of a session by path, for example `main/scout#0`. `actor` = the canceller, for
+    /// the audit log.
     pub fn cancel_subagent(&self, session: &str, path: &str, actor: &str) -> CancelOutcome {
         let cancelled = self.0.running.cancel_subagent(session, path, actor);
         if cancelled == CancelOutcome::Cancelled {
@@ -177,7 +179,8 @@ impl Service {
         self.0.questions.wait_for_question(&turn.session, &turn.message).await;
     }
 
-    /// Answers a question. The answer is handed to the store before the turn has it.
+    /// Answers a question of a running turn. The store receives the audit line about the answer before the
+    /// turn receives the answer.
     pub fn answer_question(
         &self,
         session: &str,
@@ -198,7 +201,7 @@ impl Service {
             QuestionKind::Permission { tool, arguments, .. } => (tool, json!(arguments)),
             QuestionKind::Clarify { question, options } => {
                 let asked = match noted {
-                    // INV-366: the time and the person of the answer, not its text.
+                    // INV-366: a private answer is recorded with its time and its person, without its text.
                     Some(noted) => json!({"question": noted, "options": options, "private": true}),
                     None => json!({"question": question, "options": options, "answer": text}),
                 };
@@ -224,7 +227,7 @@ impl Service {
         let kept =
             self.0.store.enqueue_writes(vec![StoreWrite::Answer(row), StoreWrite::Audit(audit)]);
         self.0.log_failure(kept);
-        // An error: the turn has just ended.
+        // The send fails if the turn has just ended, which is harmless.
         let _ = waiting.send(answer);
         Ok(())
     }
@@ -248,7 +251,8 @@ impl Service {
         self.0.tally.current_tally()
     }
 
-    /// Runs a task to its end in the turns' runtime, even if the handle is dropped.
+    /// Runs a task in the runtime of the turns. The task continues to its end even if the returned handle is
+    /// dropped.
     pub fn spawn_task<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -289,7 +293,7 @@ impl Service {
         }
     }
 
-    /// The tenant's rows.
+    /// The store with the tenant's rows.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
@@ -299,12 +303,12 @@ impl Service {
         self.0.current_host()
     }
 
-    /// The tenant's root.
+    /// The root directory of the tenant's workspace.
     pub fn workspace(&self) -> &Path {
         &self.0.workspace
     }
 
-    /// Puts a line into the audit log.
+    /// Enqueues a line for the audit log.
     pub fn record_audit(
         &self,
         actor: &str,
@@ -317,7 +321,7 @@ impl Service {
 }
 
 impl ServiceInner {
-    /// Refuses work once the service is stopping.
+    /// Returns an error if the service is shutting down, so that no new work begins.
     fn check_not_draining(&self) -> Result<(), ServiceError> {
         if self.draining.is_cancelled() { Err(ServiceError::Draining) } else { Ok(()) }
     }
@@ -329,7 +333,8 @@ impl ServiceInner {
         })
     }
 
-    /// As [`ServiceInner::tenant_layers`], on a thread the first time, because a tenant may have thousands of sessions.
+    /// As [`ServiceInner::tenant_layers`]. The first call counts on a separate thread, because a tenant may
+    /// have thousands of sessions.
     async fn layers_counted(&self) -> &TenantLayers {
         if self.layers.get().is_none() {
             let (store, host) = (self.store.clone(), self.current_host());
@@ -343,12 +348,13 @@ impl ServiceInner {
         self.tenant_layers()
     }
 
-    /// Puts a line into the audit log.
+    /// Enqueues a line for the audit log.
     fn record_audit(&self, actor: &str, action: &str, object: String, detail: serde_json::Value) {
         let entry = self.audit_entry(actor, action, object, detail);
         self.log_failure(self.store.enqueue_writes(vec![StoreWrite::Audit(entry)]));
     }
 
+    /// Makes a line of the audit log, with a new id and the present time.
     fn audit_entry(
         &self,
         actor: &str,

@@ -10,7 +10,7 @@ use crate::conversation::compaction;
 use crate::record::past::{SessionPast, load_past};
 use belljar_agent::{RequestPreview, ResolvedAgent, RunError, preview_request};
 
-/// A summary would be made first, with unknown text.
+/// The note of a preview if a summary would be made first, because its text is not known yet.
 const DUE: &str = "the history is too large for the model: before this is sent, the older turns \
 would be summarised, and the summary would take their place";
 
@@ -30,7 +30,7 @@ impl Service {
         self.preview_as(request, agent, past).await
     }
 
-    /// The preview of an agent's text before the text is stored.
+    /// The preview of a request with an agent whose text is not stored yet.
     ///
     /// # Errors
     ///
@@ -44,6 +44,7 @@ impl Service {
         self.preview_as(request, Arc::new(agent), None).await
     }
 
+    /// The first request of a turn with this agent, after the session's past.
     async fn preview_as(
         &self,
         request: TurnRequest,

@@ -11,10 +11,10 @@ use belljar_agent::{
     Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, ClarificationQuestion,
 };
 
-/// An unanswered question. Foreign text.
+/// An unanswered question. Its text is a stranger's: a model's or a tool's.
 #[derive(Debug, Clone)]
 pub struct OpenQuestion {
-    /// The number in the turn, as in the event.
+    /// The number of the question in its turn, as in the event.
     pub id: u64,
     /// The id of the agent's message in the waiting turn.
     pub message: String,
@@ -26,19 +26,19 @@ pub struct OpenQuestion {
     pub asked: i64,
 }
 
-/// The kind of a question, with its text.
+/// What a question is about, with its text.
 #[derive(Debug, Clone)]
 pub enum QuestionKind {
-    /// The question whether a call may be made.
+    /// May this call be made?
     Permission {
         /// The tool.
         tool: String,
-        /// The arguments in the model's text.
+        /// The arguments of the call, as the model wrote them.
         arguments: String,
-        /// The means that the call would have.
+        /// What the call could reach with the agent's rights, for example directories and hosts.
         reach: CallReach,
     },
-    /// A question of the agent to the person.
+    /// The agent asks the person for information.
     Clarify {
         /// The question.
         question: String,
@@ -77,7 +77,7 @@ impl From<&ClarificationQuestion<'_>> for QuestionKind {
 }
 
 impl PersonAnswer {
-    /// The word on a call.
+    /// Returns the person's decision about a call. An answer of the wrong kind counts as nobody's.
     pub fn into_approval(self) -> Approval {
         match self {
             Self::Permission(word) => word,
@@ -86,7 +86,7 @@ impl PersonAnswer {
         }
     }
 
-    /// The answer to a question in words.
+    /// Returns the person's answer to an agent's question. An answer of the wrong kind counts as nobody's.
     pub fn into_spoken_answer(self) -> ClarificationAnswer {
         match self {
             Self::Text(text) => ClarificationAnswer::from_words(text),
@@ -97,7 +97,7 @@ impl PersonAnswer {
     }
 }
 
-/// The open questions of one tenant.
+/// The open questions of one tenant's turns.
 #[derive(Debug, Default)]
 pub(crate) struct OpenQuestions {
     waiting: Mutex<BTreeMap<(String, u64), WaitingQuestion>>,
@@ -112,16 +112,16 @@ struct WaitingQuestion {
     answer: oneshot::Sender<PersonAnswer>,
 }
 
-/// A question that was removed to be answered.
+/// A question that was removed from the open ones, to be answered.
 pub(crate) struct RemovedQuestion {
     pub(crate) question: OpenQuestion,
-    /// INV-366: where the answer is the person's own, the part of the question that may be stored.
+    /// INV-366: for an answer in the person's own words, the part of the question that may be stored.
     pub(crate) noted: Option<String>,
-    /// The receiver of the answer.
+    /// The sender of the answer to the waiting turn.
     pub(crate) waiting: oneshot::Sender<PersonAnswer>,
 }
 
-/// Asks at the questions for one turn.
+/// Asks the persons who watch one turn.
 pub(crate) struct TurnQuestions {
     pub(crate) questions: Arc<OpenQuestions>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -129,14 +129,14 @@ pub(crate) struct TurnQuestions {
     pub(crate) message: String,
 }
 
-/// Removes a question on drop, when its asker does not wait any more.
+/// Removes a question on drop, when the asking turn no longer waits.
 struct QuestionGuard<'a> {
     questions: &'a OpenQuestions,
     key: (String, u64),
 }
 
 impl OpenQuestions {
-    /// The open questions, with their sessions.
+    /// The open questions of all sessions, or of `session`, each with its session.
     pub(crate) fn list_open(&self, session: Option<&str>) -> Vec<(String, OpenQuestion)> {
         let waiting = self.lock_waiting();
         let of = waiting.iter().filter(|((of, _), _)| session.is_none_or(|one| one == of));
@@ -147,7 +147,7 @@ impl OpenQuestions {
     pub(crate) async fn wait_for_question(&self, session: &str, message: &str) {
         loop {
             let mut put = std::pin::pin!(self.put.notified());
-            // From here on no notice is missed.
+            // From here on, every notice of a new question wakes this wait.
             put.as_mut().enable();
             if self.list_open(Some(session)).iter().any(|(_, open)| open.message == message) {
                 return;
@@ -156,7 +156,7 @@ impl OpenQuestions {
         }
     }
 
-    /// Removes the question, if the answer fits the question's kind.
+    /// Removes and returns the question, if the answer is of the question's kind.
     pub(crate) fn remove_answered(
         &self,
         session: &str,
@@ -184,6 +184,8 @@ impl OpenQuestions {
 }
 
 impl TurnQuestions {
+    /// Adds a question to the open ones, and waits for the answer; `None` = the question was removed without
+    /// one.
     async fn ask_person(
         &self,
         id: u64,

@@ -1,4 +1,4 @@
-//! Resuming interrupted turns.
+//! Resumes turns that were interrupted by the end of an earlier process.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ impl Service {
         left.retain(|turn| !turn.session.kind.is_run());
         let count = left.len();
         for turn in left {
-            // Claimed now, so that no other turn begins in the session until this turn has ended.
+            // Claimed before the return, so that no other turn begins in the session until this turn has
+            // ended.
             let claim = RunningTurns::claim_session(
                 &self.0,
                 &turn.session.id,
@@ -59,21 +60,21 @@ impl Service {
 }
 
 impl ServiceInner {
-    /// The interrupted turn of a session, with a claim on the session. A run of the command line is left to
-    /// its person.
+    /// Claims a session, and finds its interrupted turn. A run of the command line is not returned, because
+    /// the person who started it may resume it.
     async fn claim_interrupted(
         self: &Arc<Self>,
         session: &str,
     ) -> Result<(SessionClaim, Option<StoredTurn>), ServiceError> {
         self.check_not_draining()?;
         let claim = self.claim_session(session, ClaimPurpose::Turn).await?;
-        // Read under the claim, so that no other turn begins in the session.
+        // Read after the claim, so that no other turn begins in the session meanwhile.
         let left = self.store.in_flight().await?;
         let left = left.into_iter().find(|turn| turn.session.id == session);
         Ok((claim, left.filter(|turn| !turn.session.kind.is_run())))
     }
 
-    /// Resumes a turn in a separate task.
+    /// Resumes an interrupted turn in a separate task, and logs a failure.
     fn resume_aside(self: &Arc<Self>, claim: SessionClaim, left: StoredTurn) {
         let inner = Arc::clone(self);
         self.runtime.spawn(async move {
@@ -88,6 +89,8 @@ impl ServiceInner {
         });
     }
 
+    /// Resumes the interrupted turn of a claimed session: opens the session, waits for a place, and starts
+    /// the turn with the rights in force now. A turn that cannot be resumed is marked as interrupted.
     async fn resume_claimed(
         self: &Arc<Self>,
         claim: SessionClaim,
@@ -102,14 +105,14 @@ impl ServiceInner {
         let Some(mut past) = past else { return Ok(None) };
         let admitted = match self.admit_turn(&name, WaitMode::Surely).await {
             Ok(admitted) => admitted,
-            // The turn waits for the next start.
+            // The service ends or is full, so the turn is resumed at the next start.
             Err(ServiceError::Draining | ServiceError::HostFull { .. }) => return Ok(None),
             Err(error) => {
                 saved.give_up(past).await?;
                 return Err(error);
             }
         };
-        // None: an older program's, and marked as interrupted already.
+        // A turn of an older belljar cannot be resumed, and is marked as interrupted already.
         let Some(turn) = past.unfinished.take() else { return Ok(None) };
         let agent = Arc::clone(&admitted.found);
         let conversation = self.new_conversation(agent, None, limits, history, Some(&past)).await?;

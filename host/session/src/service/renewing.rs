@@ -17,32 +17,32 @@ impl Service {
     /// Sets the maker of new versions. Without a maker, the first version stays in force.
     #[must_use]
     pub fn renewed_by(self, renew: Arc<dyn VersionMaker>) -> Self {
-        // Set once, before anybody else has it.
+        // The cell is still empty, because no other code has the new service yet.
         let _ = self.0.versions.renew.set(renew);
         self
     }
 
-    /// Calls `call` with each later version, before any turn uses the version.
+    /// Sets a function that is called with each later version, before any turn uses the version.
     pub fn before_each_version(&self, call: impl Fn(&Host) + Send + Sync + 'static) {
         let _ = self.0.versions.before_each.set(Box::new(call));
     }
 
     /// INV-156: checks whether the operator has changed settings or tools. On return, every new turn uses the
-    /// files as they were at the call; if they are invalid, the earlier settings stay in force, and the log has
-    /// one line about the reason.
+    /// files as they were at the call. If the files are invalid, the earlier settings stay in force, and the
+    /// log has one line with the reason.
     pub async fn look_for_changes(&self, look: LookDepth) {
         if self.0.versions.renew.get().is_none() {
             return;
         }
         let inner = Arc::clone(&self.0);
-        // In a separate task, because the result must not be lost if the caller is dropped.
+        // A separate task, because the result must not be lost if the caller is dropped.
         let looked = self.spawn_task(async move { inner.look_for_changes(look).await }).await;
         if let Err(error) = looked {
             tracing::error!(target: "belljar::session", %error, "looking at settings failed");
         }
     }
 
-    /// As [`Service::look_for_changes`], unless the last look is younger than `age`.
+    /// As [`Service::look_for_changes`], unless the last check is younger than `age`.
     pub async fn look_within(&self, age: Duration) {
         if !self.0.versions.is_fresh(age) {
             self.look_for_changes(LookDepth::IfChanged).await;
@@ -56,7 +56,7 @@ impl Service {
 
     /// Loads the stored agents. Must be called once at the start, and after each change.
     pub async fn reload_agents(&self) -> Result<(), ServiceError> {
-        // Waits for a version that is being made, because that version would miss the change.
+        // Waits for a version that is being made, because that version would lack the change.
         let _looking = self.0.versions.looking.lock().await;
         self.0.bring_agents(&self.0.current_host()).await
     }
@@ -68,6 +68,8 @@ impl ServiceInner {
         Arc::clone(&self.versions.host.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Asks the maker for a new version, and puts it in force. A version that cannot be put in force is kept
+    /// for the next attempt.
     async fn look_for_changes(&self, look: LookDepth) {
         let Some(renew) = self.versions.renew.get() else { return };
         let mut looking = self.versions.looking.lock().await;
@@ -90,7 +92,7 @@ impl ServiceInner {
         *self.versions.lock_last_look() = Some(now);
     }
 
-    /// Keeps the version in force, and logs the reason once.
+    /// Keeps the earlier version in force because the files are invalid, and logs the reason `why` once.
     fn keep_version(&self, looking: &mut LookState, why: String) {
         self.versions.invalid.store(true, Ordering::Relaxed);
         if looking.said.as_ref() == Some(&why) {
@@ -106,7 +108,8 @@ impl ServiceInner {
         looking.said = Some(why);
     }
 
-    /// Puts a version in force; returns the version if the stored agents cannot be read.
+    /// Puts a version in force. If the stored agents cannot be read, the version is returned and nothing
+    /// changes.
     async fn take_over(&self, version: Box<SettingsVersion>) -> Result<(), Box<SettingsVersion>> {
         let tenant = self.store.tenant();
         if let Err(error) = self.bring_agents(&version.host).await {

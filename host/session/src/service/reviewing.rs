@@ -1,4 +1,4 @@
-//! Looks at the changes of a session, and decisions about changes.
+//! Looks at the changes of a session, which write nothing, and decisions about the changes.
 //!
 //! A look writes nothing, and ends when a turn or a decision needs the session. A decision completes once its
 //! writes have begun. Both run on a thread of the tenant's share, with a deadline (`belljar_work`), and end
@@ -17,14 +17,14 @@ use crate::review::{ReviewError, SessionLook, SessionReview};
 const DECISION: WorkKind =
     WorkKind { name: "deciding about the changes of a session", time: Duration::from_secs(600) };
 
-/// Looking at files of agents, skills and tools.
+/// The kind of host work that reads files of agents, skills and tools for a caller.
 const LOOK_UP: WorkKind = WorkKind { name: "looking at files", time: Duration::from_secs(60) };
 
-/// How long a deletion waits for a look to end: a look checks its signal many times a second.
+/// The most time that a deletion waits for a look to end: a look checks its signal many times a second.
 const GOES_AWAY: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Looks at the changes of a session. INV-411: writes neither the workspace, nor the overlay, nor the
+    /// Reads the changes of a session. INV-411: writes neither the workspace, nor the overlay, nor the
     /// journal of applies. INV-412: ends when this future is dropped, when a turn or a decision needs the
     /// session, when the session is deleted and when the service drains.
     ///
@@ -59,7 +59,8 @@ impl Service {
     }
 
     /// Decides about the changes of a session; no turn begins in the session meanwhile. INV-270: `seen` = the
-    /// session's last event at the time of the person's look; after a later event, nothing is done.
+    /// id of the session's last event when the person looked at the changes; if there is a later event,
+    /// nothing is done.
     ///
     /// # Errors
     ///
@@ -108,21 +109,22 @@ impl Service {
         self.0.look_up(look).await
     }
 
-    /// Ends the running look at a session's changes, or the running decision.
+    /// Ends the running look or decision of a session, and waits for its end, up to `GOES_AWAY`.
     pub(super) async fn end_reviews(&self, session: &str) {
         let Some(held) = self.0.running.end_review(session) else { return };
-        // A look that ignores its signal keeps its thread, and this wait ends at the limit.
+        // A look that ignores its signal keeps its thread; this wait still ends at the limit.
         let _ = tokio::time::timeout(GOES_AWAY, held.wait_for_end()).await;
     }
 }
 
 impl ServiceInner {
-    /// The owner of the threads for a kind of work. A tenant has a share for each kind, so that looks at
-    /// changes use no thread of a decision or a turn.
+    /// The owner against whom the threads of one kind of work count. A tenant has a share for each kind, so
+    /// that looks at changes use no thread of a decision or a turn.
     pub(crate) fn work_owner(&self, share: &str) -> String {
         format!("{}/{share}", self.store.tenant_id().unwrap_or(self.store.tenant()))
     }
 
+    /// Reads the tenant's files on a thread of the tenant's share for files.
     pub(crate) async fn look_up<T: Send + 'static>(
         &self,
         look: impl FnOnce(&StopSignal) -> T + Send + 'static,
@@ -130,7 +132,8 @@ impl ServiceInner {
         belljar_work::run_job(&LOOK_UP, &self.work_owner("files"), look).await
     }
 
-    /// The reason why a look or a decision was ended.
+    /// The error for a look or a decision that was ended from outside: the service drains, or the session was
+    /// needed.
     async fn why_ended(&self, session: &str) -> ServiceError {
         if self.draining.is_cancelled() {
             return ServiceError::Draining;

@@ -1,4 +1,4 @@
-//! The running turns of one tenant.
+//! The running turns of one tenant, and the claims that keep a session to one turn or review at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,23 +14,23 @@ use crate::record::hub::{EventWatch, WatchHub};
 use crate::record::turn::{OpenState, Turn};
 use belljar_agent::{Outcome, SubagentControl};
 
-/// The turns that run, by session.
+/// The tenant's running turns, looks and reviews, by session.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTurns {
     turns: Mutex<HashMap<String, RunningEntry>>,
-    /// The sessions in which a look must end, with the number of waiting callers.
+    /// For each session, the number of callers that wait for a running look to end.
     wanted: Mutex<HashMap<String, usize>>,
     ended: Notify,
 }
 
-/// The purpose of a claim on a session.
+/// The reason why a session is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimPurpose {
     /// A running or waiting turn.
     Turn,
     /// A decision about the session's changes, or a change of its head: over in a moment.
     Review,
-    /// A look at the changes, which ends when the session is claimed for another purpose.
+    /// A read of the changes, which is ended when another caller claims the session for a turn or a decision.
     Look,
 }
 
@@ -48,7 +48,7 @@ struct RunningEntry {
 pub enum CancelOutcome {
     /// The turn is cancelled now.
     Cancelled,
-    /// The turn was cancelled before, and is about to end.
+    /// The turn was cancelled by an earlier request, and is about to end.
     Before,
     /// The turn does not run.
     NotRunning,
@@ -59,25 +59,25 @@ impl CancelOutcome {
         if is_first { Self::Cancelled } else { Self::Before }
     }
 
-    /// Returns whether the turn ran, and ends.
+    /// Returns whether a turn was running, and is about to end.
     pub fn is_ending(self) -> bool {
         self != Self::NotRunning
     }
 }
 
-/// The holder of a session.
+/// The present claim on a session, as the map of running turns has it.
 pub(crate) struct SessionHolder {
     pub(crate) turn: Box<RunningTurn>,
     pub(crate) purpose: ClaimPurpose,
     cancel: CancellationToken,
 }
 
-/// A session's only turn or review. Dropping it ends the claim.
+/// The right to be the session's only turn or review. Dropping the claim ends it.
 pub(crate) struct SessionClaim {
     service: Arc<super::ServiceInner>,
     turn: RunningTurn,
     pub(crate) cancel: CancellationToken,
-    /// Sends the outcome of the turn.
+    /// Sends the turn's outcome to those who wait for its end.
     pub(crate) end: watch::Sender<Option<Arc<Outcome>>>,
 }
 
@@ -97,22 +97,22 @@ pub struct RunningTurn {
     ended: watch::Receiver<Option<Arc<Outcome>>>,
     store: Store,
     hub: Arc<WatchHub>,
-    /// The id of the session's last event before the turn.
+    /// The id of the session's last event before this turn; watchers begin after it.
     after: i64,
-    /// Deletes the session after the last clone, if not to be kept.
+    /// Deletes the session when the last clone is dropped; `None` = the session is kept.
     forget: Option<Arc<DeletionGuard>>,
 }
 
 impl RunningTurn {
-    /// Waits for the end; the outcome is stored then. `None` = the turn was stopped with the host, and is
-    /// resumed at the next start.
+    /// Waits until the turn has ended and its outcome is stored. `None` = the turn was stopped with the host,
+    /// and is resumed at the next start.
     pub async fn wait_for_end(&self) -> Option<Arc<Outcome>> {
         let mut ended = self.ended.clone();
         let ended = ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|end| end.clone())
     }
 
-    /// The events from the turn's first one. Events of later turns of the session follow.
+    /// The events of the session, from this turn's first event on; events of later turns follow.
     pub fn watch_events(&self) -> EventWatch {
         self.hub.watch_behind(&self.store, &self.session, self.after)
     }
@@ -130,8 +130,7 @@ impl super::ServiceInner {
         session: &str,
         purpose: ClaimPurpose,
     ) -> Result<SessionClaim, ServiceError> {
-        // INV-412: a caller that changes a session precedes all callers that only look, however many there
-        // are.
+        // INV-412: a caller that changes a session goes before all callers that only look, however many wait.
         let _wanted =
             (purpose != ClaimPurpose::Look).then(|| ClaimWaiter::for_session(self, session));
         loop {
@@ -159,7 +158,7 @@ impl super::ServiceInner {
         }
     }
 
-    /// Returns whether a turn is stored to its end.
+    /// Returns whether the store has the turn's outcome already.
     async fn is_stored(&self, turn: &RunningTurn) -> Result<bool, ServiceError> {
         if turn.message.is_empty() {
             return Ok(false);
@@ -173,7 +172,7 @@ impl super::ServiceInner {
 }
 
 impl RunningTurns {
-    /// Claims a session for one turn or review; an error holds the present claim.
+    /// Claims a session for a turn, look or review. The error is the claim that the session has at present.
     pub(crate) fn claim_session(
         service: &Arc<super::ServiceInner>,
         session: &str,
@@ -207,17 +206,19 @@ impl RunningTurns {
         Ok(SessionClaim { service: Arc::clone(service), turn, cancel, end })
     }
 
+    /// Cancels the turn of a session, and notes `by` as the canceller if the turn had none.
     pub(crate) fn cancel_turn(&self, session: &str, by: &str) -> CancelOutcome {
         let turns = self.lock_turns();
         let turn = turns.get(session).filter(|entry| entry.purpose == ClaimPurpose::Turn);
         let Some(entry) = turn else { return CancelOutcome::NotRunning };
         let is_first = entry.control.run_cancelled_by().is_none();
-        // Noted before the end, so that the canceller is known when the outcome is stored.
+        // Noted before the turn ends, so that the canceller is known when the outcome is stored.
         entry.control.run_cancelled(by);
         entry.cancel.cancel();
         CancelOutcome::for_running(is_first)
     }
 
+    /// Cancels the subagent with this path in the session's turn, and notes `by` as its canceller.
     pub(crate) fn cancel_subagent(&self, session: &str, path: &str, by: &str) -> CancelOutcome {
         let turns = self.lock_turns();
         let Some(entry) = turns.get(session) else { return CancelOutcome::NotRunning };
@@ -228,6 +229,7 @@ impl RunningTurns {
         }
     }
 
+    /// The running and waiting turns, in the order of their starts.
     pub(crate) fn list_turns(&self) -> Vec<RunningTurn> {
         let all = self.lock_turns();
         let turns = all.values().filter(|entry| entry.purpose == ClaimPurpose::Turn);
@@ -237,8 +239,8 @@ impl RunningTurns {
         turns
     }
 
-    /// Cancels the look or the review that has claimed a session, and returns the holder of the claim. A turn
-    /// is not cancelled.
+    /// Cancels the look or the review that has claimed a session, and returns a handle to wait for its end. A
+    /// turn is not cancelled.
     pub(crate) fn end_review(&self, session: &str) -> Option<RunningTurn> {
         let turns = self.lock_turns();
         let entry = turns.get(session).filter(|entry| entry.purpose != ClaimPurpose::Turn)?;
@@ -253,7 +255,7 @@ impl RunningTurns {
         reviews.for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Waits until no turn, review or look has a session, for example before the host stops.
+    /// Waits until no session is claimed by a turn, review or look, for example before the host stops.
     pub(crate) async fn all_ended(&self) {
         loop {
             let ended = self.ended.notified();
@@ -286,7 +288,7 @@ impl RunningTurns {
     }
 }
 
-/// A caller that waits for a session in order to change the session. While one waits, looks are refused.
+/// A caller that waits to change a session. While one exists, new looks at the session are refused.
 struct ClaimWaiter {
     service: Arc<super::ServiceInner>,
     session: String,
@@ -316,7 +318,7 @@ impl SessionClaim {
         &self.turn.session
     }
 
-    /// The turn is saved, and about to run; `after` is the id of its session's last event.
+    /// Notes that the claim's turn is stored and about to run. `after` = the id of the session's last event.
     pub(crate) fn attach_turn(
         &mut self,
         turn: &Turn<OpenState>,
@@ -330,7 +332,7 @@ impl SessionClaim {
         self.turn.forget = turn.is_forgotten().then(|| self.deletion_guard());
         if let Some(entry) = self.service.running.lock_turns().get_mut(&self.turn.session) {
             entry.turn = self.turn.clone();
-            // The turn may have been cancelled while waiting.
+            // The turn may have been cancelled while it waited for a place.
             if let Some(by) = entry.control.run_cancelled_by() {
                 turn.state.control.run_cancelled(&by);
             }
@@ -339,7 +341,7 @@ impl SessionClaim {
         self.turn.clone()
     }
 
-    /// The deletion of the session, in a separate task.
+    /// Makes the guard that deletes the session in a new task, once the turn has ended and no handle is left.
     fn deletion_guard(&self) -> Arc<DeletionGuard> {
         let (service, session) = (Arc::clone(&self.service), self.turn.session.clone());
         DeletionGuard::new(move || {
@@ -357,15 +359,15 @@ impl SessionClaim {
         })
     }
 
-    /// Notes that the turn has ended and is stored, so that a session that is not to be kept can be deleted.
+    /// Notes that the turn has ended and is stored, so that a session with `forget` can be deleted.
     pub(crate) fn turn_ended(&self) {
         if let Some(forget) = &self.turn.forget {
             forget.turn_ended();
         }
     }
 
-    /// Stores the handle with which `abort_all` stops the turn's task; does nothing if the turn has ended by
-    /// now.
+    /// Stores the handle with which `abort_all` stops the turn's task. Does nothing if the turn has ended
+    /// already.
     pub(crate) fn attach_task(service: &super::ServiceInner, session: &str, task: AbortHandle) {
         if let Some(entry) = service.running.lock_turns().get_mut(session) {
             entry.task = Some(task);

@@ -1,4 +1,4 @@
-//! Stored turns, for an entrance that looks up an earlier one.
+//! Reads and deletes stored turns and sessions, for entrances.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::record::rows::parse_row;
 use crate::record::turn::Turn;
 
 impl Service {
-    /// The turn of an agent's message, by the whole id of the message. Another tenant's turn, a run of the
+    /// The turn of an agent's message, found by the message's whole id. Another tenant's turn, a run of the
     /// command line and a missing turn return the same error.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Service {
         Ok(StoredTurnOf { turn, is_last })
     }
 
-    /// The conversation of a session up to the end of a turn, inclusive.
+    /// The messages of a session up to the end of the turn `message`, inclusive.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Service {
         Ok(history::join_turns(turns))
     }
 
-    /// Deletes a session with all its rows and files. `false` = missing.
+    /// Deletes a session with all its rows and files. Returns false if there is no such session.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Service {
         Ok(deleted)
     }
 
-    /// Deletes all sessions with all their rows and files; returns the number.
+    /// Deletes all sessions with all their rows and files; returns the number of deleted sessions.
     ///
     /// # Errors
     ///

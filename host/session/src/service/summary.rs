@@ -40,7 +40,7 @@ impl Service {
         let mut conversation = inner.new_conversation(agent, None, limits, history, past).await?;
         let (host, events) = (&admitted.host, EventSink::none());
         let done = saved.compact_history(&mut conversation, host, events, cancel).await;
-        // Dropped before the result is returned, so that a waiting caller finds the session free.
+        // Dropped before the return, so that a caller who waits for the result finds the session free.
         drop((saved, claim));
         done.map_err(|problem| match problem {
             CompactProblem::Store(error) => error.into(),

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use belljar_agent::events::{EventKind, EventSink};
 use belljar_agent::{Outcome, RunStatus, Usage};
 
-/// Counts of a tenant's turns, including their subagents.
+/// The counter that a tenant's turns and their subagents are counted in.
 #[derive(Debug, Default)]
 pub(crate) struct TallyCounter(Mutex<TurnTally>);
 
-/// Counts of a tenant's turns since the tenant's first turn in this process.
+/// The counts of a tenant's turns since the tenant's first turn in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TurnTally {
-    /// Turns that ended so.
+    /// Turns that completed.
     pub completed: u64,
     /// Turns that ended with a partial answer.
     pub partial: u64,
@@ -21,13 +21,13 @@ pub struct TurnTally {
     pub failed: u64,
     /// Cancelled turns.
     pub cancelled: u64,
-    /// Input tokens of turns that have ended, cached ones included.
+    /// Input tokens of ended turns, cached tokens included.
     pub input_tokens: u64,
-    /// Output tokens of the turns.
+    /// Output tokens of ended turns.
     pub output_tokens: u64,
-    /// Calls of tools that have ended, refused ones included.
+    /// Ended tool calls, refused ones included.
     pub tool_calls: u64,
-    /// Refused calls, and refusals within calls.
+    /// Refused calls, and single refusals within calls.
     pub denials: u64,
     /// Questions that were put to a person.
     pub questions: u64,
@@ -53,7 +53,7 @@ impl std::ops::Add for TurnTally {
 }
 
 impl TallyCounter {
-    /// Counts the events of a turn.
+    /// An event sink that counts the questions and calls of a turn.
     pub(crate) fn event_sink(self: &Arc<Self>) -> EventSink {
         let tally = Arc::clone(self);
         EventSink::with_listener(move |event| match &event.kind {

@@ -1,4 +1,4 @@
-//! Turns of teams, below the same limits as those of agents.
+//! Begins turns of teams, under the same limits as turns of agents.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl ServiceInner {
             budget: Some(self.allowance.day_budget(&self.store, &*self.clock).await?),
             layers: None,
         };
-        // INV-152.
+        // INV-152: checked after the wait, and before anything is stored.
         let needed = || least_tokens(&admitted.host, &spec);
         self.allowance.check_step(&self.store, &*self.clock, needed).await?;
         let (saved, _) = self.open_session(claim.session_id().to_owned(), None).await?;
@@ -59,7 +59,7 @@ impl TurnPerformer for ResolvedTeam {
         }
     }
 
-    /// Those of its largest stage.
+    /// The most jars that the agents of one stage use, for the largest stage.
     fn max_jars(&self, host: &Host) -> usize {
         let jars = |stage: &Vec<Arc<ResolvedAgent>>| {
             stage.iter().fold(0_usize, |jars, agent| jars.saturating_add(agent.max_jars(host)))
@@ -68,7 +68,7 @@ impl TurnPerformer for ResolvedTeam {
     }
 }
 
-/// The fewest tokens that the first step of each agent of the first stage takes.
+/// The fewest tokens that the first step of each agent in the first stage needs, in all.
 async fn least_tokens(host: &Host, spec: &TeamSpec) -> Result<u64, ServiceError> {
     let mut least = 0_u64;
     for agent in spec.team.stages().first().into_iter().flatten() {
@@ -77,7 +77,7 @@ async fn least_tokens(host: &Host, spec: &TeamSpec) -> Result<u64, ServiceError>
             model: spec.model.clone(),
             ..RunSpec::new(Arc::clone(agent), task, workspace)
         };
-        // Other faults become the outcome of the turn.
+        // A request that cannot be made for another reason is reported by the turn itself.
         let made = preview_request(host, spec).await;
         least = least.saturating_add(made.map_or(0, |made| made.least_tokens()));
     }

@@ -16,7 +16,8 @@ use crate::record::saved_session::SessionError;
 use crate::record::turn::Turn;
 use crate::review::ReviewError;
 
-/// The time includes the wait for a thread, and is below that of a request.
+/// The deadline of looking at a session's changes. Includes the wait for a thread, and is below the deadline
+/// of an HTTP request.
 pub(crate) const LOOK: WorkKind =
     WorkKind { name: "looking at the changes of a session", time: Duration::from_secs(20) };
 
@@ -25,18 +26,18 @@ pub(crate) const LOOK: WorkKind =
 pub struct ServiceLimits {
     /// Most turns that run at a time.
     pub concurrent_turns: usize,
-    /// Turns waiting for a running one to end.
+    /// Most turns that wait for a running one to end; a further turn is refused.
     pub queued_turns: usize,
     /// Tokens of all turns of a day, in UTC; `None` = no limit.
     pub tokens_per_day: Option<u64>,
-    /// The limit of fuel in a day.
+    /// Fuel of all turns of a day, in UTC; `None` = no limit.
     pub fuel_per_day: Option<u64>,
     /// Bytes that the tenant may have stored when a turn begins or an agent is stored
     /// ([`belljar_store::Store::stored_bytes`]); `None` = no limit. Running turns are stored to their end.
     pub storage_bytes: Option<u64>,
 }
 
-/// The work of a turn.
+/// What a turn is: part of a conversation, or a run of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TurnKind {
     /// A turn of a conversation.
@@ -44,14 +45,14 @@ pub enum TurnKind {
     Conversation,
     /// A run of an agent beside conversations: a session of one turn with the id of the run.
     Run,
-    /// As [`TurnKind::Run`], of a team.
+    /// A run of a team beside conversations.
     Team,
 }
 
-/// A person's message, which begins a turn or is only previewed.
+/// A request to begin a turn with a person's message, or to preview the turn.
 #[derive(Debug, Clone, Default)]
 pub struct TurnRequest {
-    /// The work. Default: a turn of a conversation; all others begin a new session.
+    /// The kind of the turn. Default: a turn of a conversation; the other kinds begin a new session.
     pub kind: TurnKind,
     /// The session; `None` = a new one.
     pub session: Option<String>,
@@ -59,22 +60,23 @@ pub struct TurnRequest {
     pub agent: Option<String>,
     /// The model of a new session, by name or alias; `None` = the agent's own.
     pub model: Option<String>,
-    /// The text.
+    /// The person's text.
     pub text: String,
-    /// Facts beside the text; blank = none.
+    /// Context for the model beside the text; blank = none.
     pub context: Option<String>,
-    /// The caller's input besides text. Results are for the calls at the end of the turn `after`.
+    /// The caller's input besides text. Its results belong to the calls that ended the turn `after`.
     pub brought: CallerInput,
-    /// The turn that must be the session's last, by the id of the agent's message; its waiting calls must get
-    /// results. `None` = any turn.
+    /// The turn that the caller believes to be the session's last one, by the id of the agent's message. If
+    /// another turn is last, the request is refused. `None` = any turn may be last.
     pub after: Option<String>,
     /// True if the session is deleted when its turn has ended. Default: no.
     pub forget: bool,
-    /// A note of the entrance, to be found again with [`Service::stored_turn`](super::Service::stored_turn).
+    /// A note that the entrance stores with the turn, readable with
+    /// [`Service::stored_turn`](super::Service::stored_turn).
     pub entrance: Option<Value>,
-    /// The agents whose shown text the entrance cannot withdraw.
+    /// Which agents' texts the entrance shows at once, and cannot withdraw later.
     pub kept: TextRetention,
-    /// Limits of this turn, below the grants' limits.
+    /// The caller's limits of this turn; the grants' limits hold as well.
     pub limits: LimitsRequest,
     /// The part of the session's past that is sent.
     pub history: HistoryMode,
@@ -84,7 +86,7 @@ pub struct TurnRequest {
     pub door: &'static str,
 }
 
-/// The parts of a session to change; `None` = unchanged.
+/// A change of a session's title, agent or model; `None` = unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct HeadEdit {
     /// The title.
@@ -95,7 +97,7 @@ pub struct HeadEdit {
     pub model: Option<String>,
 }
 
-/// A stored turn of a session of this service.
+/// A turn from the store, found by its message.
 #[derive(Debug, Clone)]
 pub struct StoredTurnOf {
     /// The turn. An unfinished turn has the known part of the outcome.
@@ -110,7 +112,7 @@ pub enum ServiceError {
     /// The session is missing or is another tenant's.
     #[error("there is no session `{0}`")]
     NoSession(String),
-    /// A turn of the session runs, and there is one turn at a time.
+    /// A turn of the session is running; a session has one turn at a time.
     #[error("session `{0}` is answering; wait for the end of its turn, or cancel it")]
     Busy(String),
     /// The name belongs to no agent of the tenant, or to several.
@@ -119,9 +121,9 @@ pub enum ServiceError {
     /// The agent is blocked.
     #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
     Blocked {
-        /// The identity.
+        /// The id of the agent.
         agent: String,
-        /// The reason.
+        /// The reasons why the agent is blocked.
         reasons: Vec<String>,
     },
     /// No model is configured.
@@ -130,7 +132,7 @@ pub enum ServiceError {
     /// The agent cannot be set up: its model is not known, or a tool cannot be used.
     #[error("{0}")]
     Agent(String),
-    /// An input of the caller exceeds its bounds.
+    /// The caller's input is too large, or has too many parts.
     #[error(transparent)]
     Unfit(UnfitInput),
     /// An input of the caller does not fit the agent, for example a tool with the name of the agent's.
@@ -139,13 +141,13 @@ pub enum ServiceError {
     /// Images that the caller brings do not fit the agent's model.
     #[error("{0}")]
     Images(String),
-    /// The expected last turn is not the last turn any more.
+    /// Another turn was added after the turn that the caller expected to be the last.
     #[error("session `{0}` has gone on since")]
     GoneOn(String),
     /// The last turn's calls wait for results that the request lacks.
     #[error("no result for the calls {}", .0.join(", "))]
     Unanswered(Vec<String>),
-    /// The request makes no sense.
+    /// The request is malformed or contradictory.
     #[error("{0}")]
     Invalid(String),
     /// The tenant has its maximum of turns.
@@ -163,34 +165,34 @@ pub enum ServiceError {
     /// The tenant has its maximum of stored bytes.
     #[error("{used} of {limit} bytes are stored; delete sessions or agents first")]
     StorageFull {
-        /// Bytes that are stored.
+        /// The stored bytes of the tenant.
         used: u64,
-        /// Bytes that may be.
+        /// The most bytes that the tenant may store.
         limit: u64,
     },
-    /// The tenant's limit of a day is used up, or the rest is too small for one step.
+    /// The tenant's limit of the day is used up, or too little of it is left for one step.
     #[error("`{limit}` is {most}, and {left} of it is left until {resets}; a step needs {needed}")]
     DayUsed {
         /// The setting of the limit: `tenant_tokens_per_day` or `tenant_fuel_per_day`.
         limit: &'static str,
         /// The amount of the limit.
         most: u64,
-        /// The rest of the limit.
+        /// The rest of the limit, in the limit's unit.
         left: u64,
-        /// The least that the turn would need.
+        /// The least amount that the turn needs, in the limit's unit.
         needed: u64,
         /// The time at which the limit starts anew.
         resets: Timestamp,
-        /// How long that is from now.
+        /// The time from now until `resets`.
         retry_after: Duration,
     },
-    /// The host is about to end.
+    /// The service is shutting down and begins no more turns.
     #[error("the host is shutting down")]
     Draining,
     /// The question is not open, or expects another kind of answer.
     #[error("there is no open question {0} that this would answer")]
     NoQuestion(u64),
-    /// The store refused or failed.
+    /// The store refused the request or failed.
     #[error(transparent)]
     Store(StoreError),
     /// The changes of a session cannot be looked at.
@@ -233,7 +235,7 @@ impl From<ReviewError> for ServiceError {
         match error {
             ReviewError::Busy(session) => Self::Busy(session),
             ReviewError::Store(error) => error.into(),
-            // While the caller waits, only the deadline raises the signal.
+            // While the caller waits, only the deadline can raise the signal.
             ReviewError::Changes(ChangesError::Stopped(_)) => {
                 Self::Work(WorkError::TimedOut { kind: LOOK.name, limit: LOOK.time })
             }

@@ -1,5 +1,5 @@
-//! The settings, grants and tools of a tenant's turns: one version at a time, made anew when the operator has
-//! changed a source file.
+//! The settings, grants and tools of a tenant's turns. One version is in force at a time; a new one is made
+//! when the operator has changed a source file.
 //!
 //! ```text
 //! look ──> VersionMaker: has anything changed? ──> a new version ──> in force for every turn from now on
@@ -23,64 +23,65 @@ use super::types::ServiceLimits;
 pub struct SettingsVersion {
     /// The agents, grants, tools and models.
     pub host: Host,
-    /// The limits at a time and in a day.
+    /// The tenant's limits of simultaneous turns, and of a day.
     pub limits: ServiceLimits,
 }
 
-/// The condition for a new version.
+/// When a new version of the settings is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookDepth {
-    /// Makes a new version if a file has changed.
+    /// Only if a source file has changed.
     IfChanged,
-    /// A new version is made in any case.
+    /// In any case, for example because a person asked for it.
     Anew,
 }
 
-/// The result of a look.
+/// What a check for changed settings found.
 #[derive(Debug)]
 pub enum RenewalOutcome {
     /// No source has changed since the last look.
     Same,
     /// The new version, in force from now on.
     New(Box<SettingsVersion>),
-    /// The files are not valid, and why: the version before stays in force. For the
-    /// operator's log.
+    /// The files are invalid, for this reason, which goes to the operator's log. The earlier version stays in
+    /// force.
     Invalid(String),
 }
 
-/// Makes the versions of one tenant.
+/// Makes new versions of one tenant's settings.
 #[async_trait]
 pub trait VersionMaker: Send + Sync {
-    /// Checks whether a source of the version in force has changed. Never called twice at a time, and the
-    /// result is never dropped, so an implementation may rely on its use.
+    /// Makes a new version if a source of the version in force has changed. Never called twice at a time, and
+    /// its future is never dropped, so an implementation may keep state.
     async fn renew_version(&self, look: LookDepth) -> RenewalOutcome;
 }
 
-/// Called with a version before any turn can have it.
+/// A function that is called with each new version before any turn uses the version.
 type BeforeEach = Box<dyn Fn(&Host) + Send + Sync>;
 
-/// The version in force, and how the next one is found.
+/// The version in force, and the state of looking for the next one.
 pub(crate) struct VersionSource {
     pub(super) host: RwLock<Arc<Host>>,
     pub(super) renew: OnceLock<Arc<dyn VersionMaker>>,
     pub(super) before_each: OnceLock<BeforeEach>,
     /// A lock, held during a look for changes and during a change of the stored agents.
     pub(super) looking: tokio::sync::Mutex<LookState>,
-    /// The time of the last look.
+    /// The time of the last check.
     looked: Mutex<Option<Instant>>,
-    /// The files are not valid.
+    /// True if the present files are invalid.
     pub(super) invalid: AtomicBool,
 }
 
 #[derive(Default)]
 pub(super) struct LookState {
-    /// A version that is not in force yet, because the store did not answer.
+    /// A new version that could not be put in force yet, because the store did not answer.
     pub(super) next: Option<Box<SettingsVersion>>,
-    /// The reason why the present files are invalid, as logged.
+    /// The reason for invalid files that was logged last, so that it is logged once.
     pub(super) said: Option<String>,
 }
 
 impl VersionSource {
+    /// Starts with `host` as the version in force.
     pub(super) fn new(host: Host) -> Self {
         Self {
             host: RwLock::new(Arc::new(host)),

@@ -1,4 +1,4 @@
-//! Scripts whose process died: they run again, see the same times and random numbers, and do nothing
+//! Scripts whose process died: they run again with the same times and random numbers, and have no effect
 //! twice.
 
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,8 @@ tools = ["run_javascript", "file_write"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
 
-/// Names of files come from the clock and from chance: another script would call other tools.
+/// File names come from the clock and from random numbers: another time would make the script write other
+/// files.
 const TRANSCRIPT: &str = r#"
 transcript: 1
 each_run: true
@@ -33,6 +34,7 @@ agents:
       - say: all is done
 "#;
 
+/// Resumes the run from the journal `kept`; returns the world, the outcome and the whole journal.
 async fn resumed(kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
     let mut world = World::new(Plan {
         transcript: TRANSCRIPT,
@@ -53,6 +55,7 @@ async fn resumed(kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
     (world, outcome, all)
 }
 
+/// The number of text files in the workspace.
 fn written(world: &World) -> usize {
     let files = std::fs::read_dir(world.root()).unwrap();
     files
@@ -68,7 +71,7 @@ async fn a_script_runs_again_with_the_same_times_and_random_numbers() {
     let (text, _) = results(world.sent_by("boss", 0).last().unwrap()).remove(0);
     assert!(text.ends_with(" number\n"), "{text}");
     let names = text.split("=> ").nth(1).unwrap().split_whitespace().next().unwrap();
-    // From where the second script had begun: each place after that, until it had ended.
+    // The process dies after each entry of the second script in turn.
     let inner: Vec<usize> = (0..whole.len()).filter(|at| whole[*at].agent.contains('@')).collect();
     assert!(inner.len() >= 4, "two calls, each begun and ended: {whole:#?}");
     for died in inner {
@@ -78,7 +81,7 @@ async fn a_script_runs_again_with_the_same_times_and_random_numbers() {
         let (text, is_error) = results(world.sent_by("boss", 0).last().unwrap()).remove(0);
         assert!(!is_error, "died at {died}: {text}");
         assert!(text.contains(names), "died at {died}: {text}");
-        // The variable of the first script is gone with its process, and the result says so.
+        // The variable of the first script was lost with its process, and the result has a note about that.
         assert!(text.contains("began anew") && text.contains("undefined"), "{text}");
         let before = kept.iter().filter(|entry| entry.agent.contains('@')).count();
         assert!(written(&world) <= 2 - before / 2, "died at {died}: nothing is written twice");

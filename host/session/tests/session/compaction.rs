@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store;
 
-/// Each turn adds some 320 tokens; the model reads 1,000, so that 600 are too many and 200 stay.
+/// The context size of the model in tokens. Each turn adds about 320: more than 600 are summarised, and 200
+/// stay unchanged.
 const CONTEXT: u64 = 1_000;
 
-/// Four turns with long answers, and what the model that summarises says.
+/// A script of four long answers to the person, and of the given answers of the summarising model.
 fn transcript(summaries: &str) -> String {
     let turn = |n: u32| {
         format!(
@@ -42,6 +43,7 @@ pub(crate) struct Talk {
     pub(crate) conversation: Conversation,
 }
 
+/// Makes a world with one agent, whose model reads `CONTEXT` tokens.
 fn world(transcript: &str, settings: &str) -> World {
     let mut world = World::new(Plan {
         transcript,
@@ -59,6 +61,7 @@ fn conversation(world: &World) -> Conversation {
     Conversation::new(Arc::new(agent), world.root(), BudgetCaps::unlimited())
 }
 
+/// Begins a stored conversation with the agent `boss`.
 pub(crate) async fn talk_with(transcript: &str, settings: &str) -> Talk {
     let world = world(transcript, settings);
     let store = store(&world).await;
@@ -72,6 +75,7 @@ async fn talk(summaries: &str) -> Talk {
 }
 
 impl Talk {
+    /// Runs one turn with `text`, and asserts that the outcome is stored.
     pub(crate) async fn say(&mut self, text: &str) -> Outcome {
         let Self { world, session, conversation, .. } = self;
         let cancel = CancellationToken::new();
@@ -81,6 +85,7 @@ impl Talk {
         saved.outcome
     }
 
+    /// Runs a turn for each number, with the text `question NUMBER`, and asserts that each completes.
     pub(crate) async fn say_many(&mut self, numbers: std::ops::RangeInclusive<u32>) {
         for number in numbers {
             let turn = self.say(&format!("question {number}")).await;
@@ -97,7 +102,7 @@ impl Talk {
         kept.map(|kept| (kept.upto_sort_order, kept.text))
     }
 
-    /// The events that are about the history.
+    /// The events about summaries of the history.
     fn told(&self) -> Vec<EventKind> {
         let about = |kind: &EventKind| {
             matches!(kind, EventKind::HistoryCompacting { .. } | EventKind::HistoryCompacted { .. })
@@ -106,7 +111,7 @@ impl Talk {
         self.world.kinds().into_iter().filter(about).collect()
     }
 
-    /// The process ends, and another one resumes.
+    /// Drops the session, as when its process ends, and resumes the session from the store.
     pub(crate) async fn reopened(self) -> (World, Store, SavedSession, SessionPast) {
         let Self { world, store, session, .. } = self;
         drop(session);
@@ -118,7 +123,7 @@ impl Talk {
     }
 }
 
-/// The person's texts, and how the answers begin.
+/// A short form of a conversation: the person's texts, and the first words of the answers.
 pub(crate) fn outline(messages: &[ChatMessage]) -> Vec<String> {
     let shown = messages.iter().map(|message| match message {
         ChatMessage::User { text, .. } => text.chars().take(24).collect(),
@@ -143,7 +148,7 @@ async fn older_turns_are_summarised_and_the_store_keeps_them() {
         text.ends_with("<conversation_summary>\nthey spoke of 1 and 2\n</conversation_summary>")
     );
     assert_eq!(talk.summary().await, Some((4, "they spoke of 1 and 2".into())));
-    // What it cost is the turn's.
+    // The cost of the summary counts in the turn that needed it.
     assert_eq!((third.total.steps, third.usage.steps), (2, 1));
     assert_eq!(third.total.input_tokens, 110);
     assert_eq!(talk.conversation.budget().spent_amount(Meter::Tokens), 3 * 12 + 120);
@@ -158,7 +163,7 @@ async fn older_turns_are_summarised_and_the_store_keeps_them() {
     };
     assert!(*tokens_before > 600 && *tokens_after < 200, "{tokens_before} {tokens_after}");
     assert_eq!(used.output_tokens, 20);
-    // Numbers of events have no gap, and the store has them all.
+    // The numbers of events have no gap, and every event is in the store.
     let seqs: Vec<u64> = talk.world.events.lock().unwrap().iter().map(|one| one.seq).collect();
     let stored = talk.store.events_after(&talk.session(), 0, 1_000).await.unwrap();
     assert_eq!(stored.len(), seqs.len());
@@ -184,7 +189,7 @@ async fn a_restart_loads_the_summary_or_everything_as_it_is_asked_to() {
     );
     assert_eq!(past.turns.len(), 3, "a person sees all of them");
     assert_eq!(past.used.steps, 4);
-    // 960 tokens of 1,000 are sent all the same, without a summary: so it was chosen.
+    // The option `HistoryMode::Whole` was chosen, so all 960 tokens are sent without a summary.
     let mut again =
         conversation(&world).with_history(HistoryMode::Whole).resume_from(whole.clone(), past.used);
     let none = EventSink::none();
@@ -259,7 +264,7 @@ async fn a_summary_is_shorter_than_what_it_stands_for() {
     assert!(matches!(done, Err(CompactProblem::NoSummary(_))), "{done:?}");
     assert_eq!(conversation.messages(), before);
     assert_eq!(talk.summary().await, None);
-    // Of more turns it is one, cut to its limit.
+    // Several turns are summarised into one text, which is cut to its limit.
     talk.say_many(2..=3).await;
     let (upto, text) = talk.summary().await.unwrap();
     assert_eq!((upto, text.len()), (4, 256 * 5 + "\n[the summary is cut here]".len()));
@@ -334,7 +339,8 @@ async fn a_turn_that_is_gone_on_with_has_the_history_that_it_began_with() {
 
 #[tokio::test]
 async fn a_history_of_many_times_the_context_is_read_in_pieces() {
-    // Told not to summarise at first, so that it grows; some 1,600 tokens are read 700 at a time.
+    // No summary is made at first, so the history grows: some 1,600 tokens, of which 700 fit into one
+    // summarising call.
     let asked = "      - say: part\n".repeat(16);
     let mut talk = talk_with(&transcript(&asked), "compact_at = 0\n").await;
     talk.say_many(1..=5).await;

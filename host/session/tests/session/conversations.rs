@@ -33,6 +33,7 @@ agents:
         usage: {input: 40, output: 2}
 "#;
 
+/// Makes a world with the agents `boss` and `scout`, two files, and a model that answers from `transcript`.
 fn world(transcript: &str) -> World {
     World::new(Plan {
         transcript,
@@ -55,7 +56,7 @@ async fn say(world: &World, talk: &mut Conversation, text: &str) -> Outcome {
     talk.run_message(&world.host, text, EventSink::none(), CancellationToken::new()).await
 }
 
-/// A turn that is cancelled as soon as the model says `word`.
+/// Runs a turn that is cancelled as soon as the model's text contains `word`.
 async fn stopped_at(world: &World, talk: &mut Conversation, text: &str, word: &str) -> Outcome {
     let cancel = CancellationToken::new();
     let (token, word) = (cancel.clone(), word.to_owned());
@@ -66,7 +67,7 @@ async fn stopped_at(world: &World, talk: &mut Conversation, text: &str, word: &s
     talk.run_message(&world.host, text, events, cancel).await
 }
 
-/// Whether every request begins with the one before it, as far as a provider's cache sees it.
+/// Asserts that every request begins with the whole request before it, so that a provider's cache matches.
 fn assert_prefixes(sent: &[ChatRequest]) {
     for pair in sent.windows(2) {
         let (before, after) = (&pair[0], &pair[1]);
@@ -80,8 +81,8 @@ fn assert_prefixes(sent: &[ChatRequest]) {
     }
 }
 
-/// Whether a provider takes these messages: every call has its result, right after it, and
-/// the person does not speak twice in a row.
+/// Asserts what a provider demands: every call has its result right after it, and no two messages of a person
+/// follow each other.
 fn assert_consistent(messages: &[ChatMessage]) {
     for (place, message) in messages.iter().enumerate() {
         let next = messages.get(place + 1);
@@ -146,7 +147,7 @@ agents:
 
 #[tokio::test]
 async fn a_turn_stopped_before_any_answer_says_so_in_its_place() {
-    // Stopped so early, the model is not even asked.
+    // The turn is cancelled before its first step, so the model gets no request.
     let world = world("transcript: 1\nagents:\n  - agent: boss\n    turns:\n      - say: Here.\n");
     let mut talk = conversation(&world, BudgetCaps::unlimited());
     let cancel = CancellationToken::new();
@@ -187,7 +188,7 @@ agents:
         ChatMessage::Tool { results } => Some(results),
         ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
     });
-    // What the child had found by then is not lost.
+    // The findings that the child had made before the cancellation are in its result.
     let content = &results.unwrap()[0].content;
     assert!(content.contains("status=\"cancelled\"") && content.contains("Waiting"), "{content}");
     assert_eq!(say(&world, &mut talk, "go on").await.output, "Then without.");
@@ -217,7 +218,7 @@ async fn a_turn_that_never_reaches_the_model_leaves_no_trace() {
         assert!(talk.messages().is_empty());
         assert!(world.sent().is_empty());
     } else {
-        // A host with a single model answers to every name.
+        // A host with a single model uses that model for every model name.
         assert_consistent(talk.messages());
     }
 }
@@ -343,7 +344,7 @@ async fn the_question_and_a_placeholder_are_saved_before_the_model_is_asked() {
             _ = turn => panic!("the model hangs"),
             _ = asked.recv() => {}
         }
-        // The future is dropped here, as it is when the process dies.
+        // Here the future is dropped, as when the process dies.
     }
     let id = session.session_id().unwrap().to_owned();
     let rows = store.list_messages(&id).await.unwrap();
@@ -468,7 +469,7 @@ async fn what_a_subagent_concluded_outlives_the_turn_that_a_process_died_in() {
         let rows = store.list_subagents(&id).await.unwrap();
         let states: Vec<_> = rows.iter().map(|row| (row.sort_order, row.status)).collect();
         assert_eq!(states, [(0, SubagentStatus::Completed), (1, SubagentStatus::Running)]);
-        // The future is dropped here, as it is when the process dies.
+        // Here the future is dropped, as when the process dies.
     }
     drop(session);
 

@@ -1,4 +1,4 @@
-//! A client that calls tools itself, and what is stored of that.
+//! A client that calls tools itself, and what the store has of its calls.
 
 use belljar_agent::DirectCall;
 use belljar_session::{DirectSession, ServiceError, ServiceLimits};
@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::service::{LIMITS, questions_with};
 
+/// A call of `file_read`.
 fn call(number: usize, path: &str) -> DirectCall {
     DirectCall {
         id: format!("call-{number}"),
@@ -18,7 +19,8 @@ fn call(number: usize, path: &str) -> DirectCall {
     }
 }
 
-/// Calls until one is refused, each stored before the next; gives how many were made, and the refusal.
+/// Makes calls until one is refused, and waits until each is stored; returns the number of successful calls,
+/// and the refusal.
 async fn until_refused(client: &DirectSession) -> (usize, ServiceError) {
     for number in 0.. {
         match client.call_tool(call(number, "a.txt")).await {
@@ -42,14 +44,15 @@ async fn receipts_of_calls_count_and_a_session_that_is_open_stores_no_more_than_
     assert!(made > 3, "{made}");
     let stored = questions.store.stored_bytes().await.unwrap();
     assert!(stored > STORAGE && stored < STORAGE * 2, "{stored}");
-    // Where the tenant makes room, it goes on.
+    // After the tenant has room again, a client can call.
     let other = questions.service.begin_direct("scout", "another", "key:2").await;
     assert!(matches!(other, Err(ServiceError::StorageFull { .. })), "{other:?}");
     client.close_jar().await;
     assert!(questions.store.delete_session(client.session_id()).await.unwrap());
     let next = questions.service.begin_direct("scout", "another", "key:2").await.unwrap();
     next.call_tool(call(0, "a.txt")).await.unwrap();
-    // What it did before it hears that its session is deleted has gone with that; the rest is recorded.
+    // The effects before the client notices the deletion are deleted with the session; later calls are
+    // recorded in a new one.
     for number in [9_997, 9_998, 9_999] {
         client.call_tool(call(number, "a.txt")).await.unwrap();
         client.wait_until_stored().await;

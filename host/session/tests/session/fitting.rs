@@ -1,4 +1,4 @@
-//! Requests that a model refuses, because they are longer than it can read.
+//! Requests that exceed the model's context, and are refused by the model.
 
 use belljar_agent::{EventKind, RunError, RunStatus};
 use belljar_model::ChatMessage;
@@ -6,14 +6,14 @@ use belljar_session::HistoryMode;
 
 use super::compaction::{FRAME, ONE, Talk, outline, talk_with};
 
-/// Nothing is summarised before a model says that it has to be.
+/// Settings in which nothing is summarised before a model refuses a request.
 const NEVER: &str = "compact_at = 0\n[grants.boss]\ntools = [\"file_read\"]\n";
 
 const TOO_LONG: &str = "      - fail: {kind: context, message: the prompt is too long}\n";
 
 const READS: &str = "      - calls: [{name: file_read, arguments: {path: a.txt}}]\n";
 
-/// Two turns, and then what the model answers in the third.
+/// Runs two turns, and then a third one in which the model gives the answers `answers`.
 async fn third_turn(answers: &[&str], summaries: &str) -> Talk {
     let old = |n: u32| format!("      - say: \"answer {n} {}\"\n", "x".repeat(950));
     let turns = format!("{}{}{}", old(1), old(2), answers.concat());
@@ -27,7 +27,7 @@ async fn third_turn(answers: &[&str], summaries: &str) -> Talk {
     talk
 }
 
-/// How many events of a kind there were.
+/// The number of events for which `is` returns true.
 fn count(talk: &Talk, is: impl Fn(&EventKind) -> bool) -> usize {
     talk.world.kinds().iter().filter(|kind| is(kind)).count()
 }
@@ -45,7 +45,7 @@ async fn a_first_request_that_does_not_fit_is_sent_again_behind_a_summary() {
         (sent[2].tools.clone(), sent[2].system.clone())
     );
     assert_eq!(talk.summary().await, Some((4, "they spoke of 1 and 2".into())));
-    // The summary is a step of its own; the request that was refused and its repetition are one.
+    // The summary is a step of its own. The refused request and its repetition are one step.
     assert_eq!((third.usage.steps, third.total.steps), (1, 2));
     assert_eq!(count(&talk, |kind| matches!(kind, EventKind::StepStarted { .. })), 1);
     assert_eq!(count(&talk, |kind| matches!(kind, EventKind::RunFinished { .. })), 1);
@@ -102,7 +102,7 @@ async fn without_a_summary_the_turn_fails_and_a_person_is_told_why() {
     let told = |kind: &EventKind| matches!(kind, EventKind::Warning { message } if message.contains("could not be summarised") && message.contains("down"));
     assert_eq!(count(&talk, told), 1);
     assert_eq!(talk.summary().await, None);
-    // The history is as it was, and the next turn has it.
+    // The history is unchanged, and the next turn begins with it.
     assert!(
         matches!(&talk.conversation.messages()[0], ChatMessage::User { text, .. } if text == "question 1")
     );

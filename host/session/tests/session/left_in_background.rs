@@ -1,4 +1,5 @@
-//! Runs whose process died after a subagent had taken so long that its parent went on without it.
+//! Runs whose process died after a subagent had exceeded its waiting time, so that its parent continued
+//! without it.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,6 +39,7 @@ fn world(settings: &str) -> World {
     world_of(TRANSCRIPT, settings)
 }
 
+/// Makes a world with the agents `boss` and `scout`, a file, and the tool `file_read`.
 fn world_of(transcript: &str, settings: &str) -> World {
     World::new(Plan {
         transcript,
@@ -49,7 +51,7 @@ fn world_of(transcript: &str, settings: &str) -> World {
     })
 }
 
-/// A run in this world that resumes from `kept`, and all that was persisted of it.
+/// Resumes a run from the journal `kept`; returns its outcome and the whole journal.
 async fn run(mut world: World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
     let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
@@ -67,7 +69,7 @@ async fn resumed(settings: &str, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>
     run(world(settings), kept).await
 }
 
-/// Whether the journal says that the subagent runs in the background.
+/// Returns whether the journal notes that the subagent runs in the background.
 fn is_left(kept: &[StepEntry]) -> bool {
     let is = |entry: &StepEntry| matches!(&entry.kind, StepKind::Result(result) if result.background.is_some());
     kept.iter().any(is)
@@ -97,10 +99,11 @@ async fn what_the_journal_says_of_it_counts_whatever_the_grant_says_by_now() {
     let (_, kept) = resumed(SETTINGS, &[]).await;
     let left = kept.iter().position(|entry| is_left(std::slice::from_ref(entry))).unwrap();
     let now = SETTINGS.replace("auto_background = \"5s\"", "auto_background = \"never\"");
-    // The parent knows of `bg-1`, so it has to be there.
+    // The parent was told of `bg-1`, so the resumed run must have it.
     let (outcome, _) = resumed(&now, &kept[..=left]).await;
     assert_eq!(outcome.output, "all is done", "{:?}", outcome.error);
-    // Before it was left, what the grant says now holds: it is waited for.
+    // The process died before the subagent was left in the background, so the grant's present waiting time
+    // counts.
     let (outcome, all) = resumed(&now, &kept[..left]).await;
     assert!(!is_left(&all) && outcome.children.len() == 1, "{:?}", outcome.error);
 }
@@ -131,7 +134,7 @@ async fn a_replay_of_the_finished_run_leaves_it_where_it_was_left() {
     assert_eq!(spawn.result, belljar_agent::CallComparison::Same, "{spawn:?}");
 }
 
-/// A call of code that starts a subagent, which takes longer than the code may wait.
+/// A script in which code of a tool starts a subagent that takes longer than the code may wait.
 const NESTED: &str = r#"
 transcript: 1
 each_run: true
@@ -148,6 +151,7 @@ agents:
     turns: [{say: so far, hang: true}]
 "#;
 
+/// Resumes the run of `NESTED` from the journal `kept`, with short time limits.
 async fn nested(kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
     let settings = SETTINGS
         .replace("\"spawn_agent\", ", "\"spawn_agent\", \"caller\", ")
@@ -173,7 +177,7 @@ async fn one_that_code_started_and_left_resumes_when_the_code_has_ended() {
         "{:?}",
         whole.error
     );
-    // The code has its result, and the subagent none.
+    // The code's call has its result, and the subagent has none.
     let ended = |entry: &StepEntry| {
         &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))
     };

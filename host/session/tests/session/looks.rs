@@ -1,4 +1,4 @@
-//! Looks at the changes of a session: who ends them, and that nobody waits for one.
+//! Looks at the changes of a session: what ends a look, and that no other request waits for one.
 
 use std::sync::mpsc;
 
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::service::{LIMITS, again, ask, questions_with, until};
 
-/// Looks until its signal is raised, and says so.
+/// A look that runs until its signal is raised, and then sends a message.
 fn endless(look: &SessionLook, ended: &mpsc::Sender<()>) -> Result<(), ReviewError> {
     while !look.stop_signal().is_raised() {
         std::thread::yield_now();
@@ -23,7 +23,7 @@ struct Look {
     ended: mpsc::Receiver<()>,
 }
 
-/// A look that has begun and does not end by itself.
+/// Starts a look that does not end by itself, and waits until the look has begun.
 async fn look(service: &Service, session: &str) -> Look {
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let (send, ended) = mpsc::channel();
@@ -57,7 +57,7 @@ async fn a_look_gives_way_to_a_message_and_to_a_decision() {
         .await;
     assert_eq!(places.unwrap(), 0);
     assert!(matches!(second.task.await.unwrap(), Err(ServiceError::Busy(_))));
-    // Nothing holds the session.
+    // The ended look has released the session.
     service.look_at(&turn.session, |_| Ok(())).await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Turns that last, in a store.
+//! Tests of turns that outlive their process, with a store.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ mod versions;
 use belljar_kit::world::World;
 use belljar_store::Store;
 
-/// The store of a world.
+/// Opens a store in the world's directory.
 async fn store(world: &World) -> Store {
     Store::open(&world.home.path().join("belljar.db")).await.unwrap()
 }

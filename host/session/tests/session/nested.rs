@@ -1,4 +1,4 @@
-//! Runs whose process died while a tool was calling others.
+//! Runs whose process died while a tool was calling other tools.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,8 @@ tools = ["file_write"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
 
-/// A call that writes, reads, writes what it read, and starts a subagent that writes; then one more.
+/// A script in which the tool `caller` writes, reads, writes what was read, and starts a subagent that writes
+/// a file; afterwards the boss makes one more call.
 const TRANSCRIPT: &str = r#"
 transcript: 1
 each_run: true
@@ -50,6 +51,7 @@ const FILES: [&str; 5] = ["one.txt", "two.txt", "scout.txt", "three.txt", "four.
 const REPLAYED: &str = "manifest = 1\ndescription = \"test\"\npeers = true\nresume = \"replay\"\n";
 const PLAIN: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
 
+/// Makes a world whose tool `caller` has the given manifest, and calls other tools.
 fn world(manifest: &'static str) -> World {
     World::new(Plan {
         transcript: TRANSCRIPT,
@@ -65,7 +67,8 @@ fn world(manifest: &'static str) -> World {
     })
 }
 
-/// A run in a fresh workspace that resumes from `kept`.
+/// Resumes the run in a new workspace from the journal `kept`; returns the world, the outcome and the whole
+/// journal.
 async fn resumed(manifest: &'static str, kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
     let mut world = world(manifest);
     let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
@@ -80,7 +83,7 @@ async fn resumed(manifest: &'static str, kept: &[StepEntry]) -> (World, Outcome,
     (world, outcome, all)
 }
 
-/// The files that calls were begun for which stand in the journal, as their results or arguments name them.
+/// The files of the calls whose beginning is in the journal.
 fn begun(kept: &[StepEntry]) -> Vec<&'static str> {
     let of = |entry: &StepEntry| {
         let nested = entry.agent.contains('@');
@@ -113,7 +116,7 @@ async fn a_replayed_call_does_nothing_twice_wherever_its_process_died() {
         assert_eq!(outcome.status, RunStatus::Completed, "{at}: {:?}", outcome.error);
         let before = begun(kept);
         for file in FILES {
-            // Each resume has a workspace of its own: what is there now was done now.
+            // Each resumed run has a new workspace, so a file that exists was written after the resume.
             let done = world.root().join(file).exists();
             assert_eq!(done, !before.contains(&file), "{file}, {at}");
         }
@@ -139,13 +142,13 @@ async fn another_tools_call_is_interrupted_with_all_that_it_called() {
     assert!(world.root().join("four.txt").exists(), "the agent goes on");
 }
 
-/// Tools of the calls that a tool made, as the outcome has their receipts.
+/// The tools of calls that were made by another tool, as the outcome's receipts name them.
 fn nested(outcome: &Outcome) -> Vec<&str> {
     let nested = outcome.receipts.iter().filter(|call| call.parent.is_some());
     nested.map(|call| call.tool.as_str()).collect()
 }
 
-/// The whole log up to the result of the call at this place among those that the caller makes.
+/// The journal up to the result of the nested call at `position`.
 fn up_to(whole: &[StepEntry], position: usize) -> Vec<StepEntry> {
     let is = |entry: &StepEntry| {
         let result = matches!(entry.kind, StepKind::Result(_));
@@ -157,7 +160,8 @@ fn up_to(whole: &[StepEntry], position: usize) -> Vec<StepEntry> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_calls_did_before_they_were_interrupted_stays_in_receipts_and_budgets() {
-    // One that is interrupted, and one that goes another way when it runs again.
+    // `PLAIN`: the nested calls are reported as interrupted. `REPLAYED`: the tool runs again, and may act
+    // differently.
     for manifest in [PLAIN, REPLAYED] {
         let (_, _, whole) = resumed(manifest, &[]).await;
         let mut kept = up_to(&whole, 1);
@@ -181,7 +185,7 @@ async fn what_calls_did_before_they_were_interrupted_stays_in_receipts_and_budge
 async fn recorded_calls_are_paid_for_by_the_call_that_runs_again() {
     let (_, _, whole) = resumed(REPLAYED, &[]).await;
     let mut kept = up_to(&whole, 1);
-    // Each nearly as much as one call may use.
+    // Each nested call used nearly as much as one call may use.
     for entry in kept.iter_mut().filter(|entry| entry.agent.contains('@')) {
         let mut body = serde_json::to_value(&entry.kind).unwrap();
         if body["receipt"].is_object() {
@@ -218,7 +222,7 @@ async fn a_call_that_nobody_was_asked_about_is_asked_about_when_the_grant_wants_
         replay: Some(Arc::new(ReplayLog::from_entries(kept))),
         ..world.spec("boss", "do it")
     };
-    // Nobody is there.
+    // No person is there to approve.
     let outcome = world.run(spec).await;
     let (text, is_error) = results(&world.sent_by("boss", 0)[0]).remove(0);
     assert!(is_error && text.contains("nobody to ask"), "{text}");
@@ -229,7 +233,7 @@ async fn a_call_that_nobody_was_asked_about_is_asked_about_when_the_grant_wants_
     assert_eq!(nested(&outcome), ["file_write", "file_read"], "what was done is in receipts");
 }
 
-/// Two scripts: the second one does what it does because of a variable that the first one set.
+/// Two scripts; what the second one does depends on a variable that the first one set.
 const SCRIPTS: &str = r#"
 transcript: 1
 each_run: true
@@ -282,7 +286,7 @@ async fn a_script_that_ends_before_its_recorded_calls_is_an_error_that_says_so()
     assert!(!world.root().join("one.txt").exists() && !world.root().join("two.txt").exists());
 }
 
-/// A script starts a subagent in the background, and ends.
+/// A script that starts a subagent in the background, and ends.
 const BEHIND: &str = r#"
 transcript: 1
 each_run: true
@@ -307,7 +311,7 @@ agents:
 
 const BEHIND_TOOLS: &str = "\"caller\", \"agent_result\"";
 
-/// Runs it, from `kept` on; `settings` are those of now.
+/// Resumes the run from the journal `kept`, with `settings` as the operator's present settings.
 async fn behind(settings: &str, kept: &[StepEntry]) -> (World, Outcome, Vec<StepEntry>) {
     let mut world = World::new(Plan {
         transcript: BEHIND,
@@ -333,7 +337,7 @@ async fn behind(settings: &str, kept: &[StepEntry]) -> (World, Outcome, Vec<Step
     (world, outcome, all)
 }
 
-/// All results and notes that the boss was sent.
+/// All tool results and notices in the last request of the boss, as text.
 fn told(world: &World) -> String {
     let sent = world.sent_by("boss", 0);
     let notes = sent.last().map(|request| format!("{:?}", request.messages)).unwrap_or_default();
@@ -344,7 +348,7 @@ fn is_child(entry: &StepEntry) -> bool {
     matches!(entry.kind, StepKind::Child { .. })
 }
 
-/// The journal up to the end of the script, without what its subagents did meanwhile.
+/// The journal up to the end of the script, without the entries of its subagents.
 fn without_scouts(whole: &[StepEntry]) -> Vec<StepEntry> {
     let ended = |entry: &StepEntry| {
         &*entry.agent == "boss" && entry.step == 1 && matches!(entry.kind, StepKind::Result(_))
@@ -360,7 +364,7 @@ async fn what_code_started_in_the_background_resumes_with_its_id() {
     let (_, outcome, whole) = behind(&settings, &[]).await;
     assert_eq!(outcome.children.len(), 2, "{:?}", outcome.error);
     let before = without_scouts(&whole);
-    // All that the subagent of the script did, to its end: the process died at each place of it.
+    // The entries of the script's subagent, to its end: the process dies after each of them in turn.
     let its = |entry: &&StepEntry| {
         entry.agent.ends_with(".1.0") || (entry.agent.contains('@') && is_child(entry))
     };
@@ -374,7 +378,7 @@ async fn what_code_started_in_the_background_resumes_with_its_id() {
         assert!(told.contains("bg-2") && told.contains("the second is done"), "{died}: {told}");
         assert!(!told.contains("the program ended while it ran"), "{died}: {told}");
         assert_eq!(outcome.children.len(), 2, "{died}");
-        // Each resume has a workspace of its own: what is there now was done now.
+        // Each resumed run has a new workspace, so a file that exists was written after the resume.
         let begun = its[..died].iter().any(|entry| matches!(entry.kind, StepKind::Begun { .. }));
         assert_eq!(world.root().join("scout.txt").exists(), !begun, "{died}: done once");
     }
@@ -385,7 +389,8 @@ async fn what_code_started_in_the_background_ends_where_it_may_not_resume() {
     let settings = SETTINGS.replace("\"caller\"", BEHIND_TOOLS);
     let (_, _, whole) = behind(&settings, &[]).await;
     let before = without_scouts(&whole);
-    // The operator has taken the right back since, or an older belljar has not recorded the call.
+    // Two reasons why a recorded call cannot be used: the operator has revoked the right, or an older belljar
+    // did not record the call.
     let revoked = settings.replace(", \"spawn_agent\"]", "]");
     assert_ne!(revoked, settings);
     let mut older = before.clone();
@@ -408,7 +413,7 @@ async fn what_code_started_in_the_background_ends_where_it_may_not_resume() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_goes_another_way_ends_and_does_nothing_more() {
     let (_, _, whole) = resumed(REPLAYED, &[]).await;
-    // The record of a second call that was another one.
+    // Replaces the record of the second nested call by the record of a different call.
     let read = |entry: &StepEntry| entry.agent.contains('@') && entry.position == 1;
     let read = whole.iter().position(read).unwrap();
     let mut kept = whole[..=read].to_vec();
@@ -446,7 +451,8 @@ async fn a_replay_answers_what_nobody_allowed_then_from_the_record() {
         let nested = outcome.receipts.iter().filter(|call| call.parent.is_some());
         nested.filter(|call| !call.receipt.denials.is_empty()).count()
     };
-    // Two files, and the subagent, which this agent may not start; nobody is there to be asked.
+    // Refused: two file calls, and the start of the subagent, which this agent may not start. No person is
+    // there to approve.
     assert_eq!(refused(&outcome), 4, "{:#?}", outcome.receipts);
     let steps = journal.0.lock().unwrap().clone();
     let rerun = Arc::new(ReplayedRun::from_steps(steps));

@@ -1,4 +1,4 @@
-//! Runs whose process died, at every place where it can die, and how they resume.
+//! Runs whose process died after any entry of the journal, and how the runs resume.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use belljar_agent::{
 use belljar_kit::world::{Plan, World, agent, stock};
 use belljar_model::ChatMessage;
 
-/// The steps of a run in memory.
+/// A journal of a run in memory.
 #[derive(Default)]
 pub(crate) struct Steps(pub(crate) Mutex<Vec<StepEntry>>);
 
@@ -60,8 +60,8 @@ tools = ["file_read", "file_write"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
 
-/// A boss with two effects of its own and children that have one each, in the foreground, side
-/// by side and in the background.
+/// A boss that writes two files, and whose children write one file each: in the foreground, in parallel and
+/// in the background.
 const TRANSCRIPT: &str = r#"
 transcript: 1
 each_run: true
@@ -103,9 +103,10 @@ agents:
 const FILES: [&str; 6] =
     ["boss-1.txt", "boss-2.txt", "scout-0.txt", "scout-1.txt", "scout-2.txt", "scout-3.txt"];
 
-/// Answers of models in a whole run.
+/// The number of model answers in a whole run: four of the boss, and two of each of four children.
 const REPLIES: usize = 4 + 4 * 2;
 
+/// Makes a world with the agents `boss` and `scout`, and tools to read and write files.
 fn world() -> World {
     World::new(Plan {
         transcript: TRANSCRIPT,
@@ -117,7 +118,7 @@ fn world() -> World {
     })
 }
 
-/// A run that resumes from `kept`: its outcome, and all that was persisted of it.
+/// Resumes a run from the journal `kept`; returns its outcome and the whole journal.
 async fn resumed(world: &mut World, kept: &[StepEntry]) -> (Outcome, Vec<StepEntry>) {
     let journal = Arc::new(Steps(Mutex::new(kept.to_vec())));
     world.host.journal = Arc::clone(&journal) as Arc<dyn Journal>;
@@ -135,7 +136,7 @@ fn replies(kept: &[StepEntry]) -> usize {
     kept.iter().filter(|entry| matches!(entry.kind, StepKind::Said { .. })).count()
 }
 
-/// Calls that had begun and have no result.
+/// The number of calls that had begun, and have no result.
 fn half(kept: &[StepEntry]) -> usize {
     let of = |entry: &StepEntry| (entry.agent.clone(), entry.step, entry.position);
     let ended =
@@ -151,7 +152,7 @@ fn half(kept: &[StepEntry]) -> usize {
     kept.iter().filter(|entry| is_call(&entry.kind) && !ended(&of(entry))).count()
 }
 
-/// Calls that read the notice of an interruption, in the whole tree.
+/// The number of calls in the whole tree whose result is the notice of an interruption.
 fn interrupted(outcome: &Outcome) -> usize {
     let is = |error: &Option<String>| error.as_deref() == Some(frame::INTERRUPTED);
     outcome.all_receipts().iter().filter(|receipt| is(&receipt.error)).count()
@@ -164,7 +165,7 @@ async fn a_run_resumes_from_every_place_where_it_can_end() {
     assert_eq!((whole.status, &*whole.output), (RunStatus::Completed, "all is done"));
     assert_eq!(replies(&kept), REPLIES);
     assert_eq!(whole.children.len(), 4);
-    // Of each of the 6 calls with an effect it is kept that it begins.
+    // The journal has the beginning of each of the 6 calls with an effect.
     assert!(kept.len() > REPLIES + 12, "{}", kept.len());
     for ended_at in 0..=kept.len() {
         let before = &kept[..ended_at];
@@ -176,15 +177,15 @@ async fn a_run_resumes_from_every_place_where_it_can_end() {
             (RunStatus::Completed, "all is done"),
             "{place}"
         );
-        // No answer is asked for twice.
+        // No stored answer is requested from the model again.
         let asked = next.model.sent.lock().unwrap().len();
         assert_eq!(asked, REPLIES - replies(before), "{place}");
-        // No effect twice: this workspace is a new one, so what is here was done now.
+        // No effect happens twice: the workspace is new, so an existing file was written after the resume.
         let done = FILES.iter().filter(|name| next.workspace.path().join(name).exists()).count();
         let results = |kept: &[StepEntry]| FILES.len() - written(kept);
         assert_eq!(done, results(before) - half(before), "{place}");
         assert_eq!(interrupted(&outcome), half(before), "{place}");
-        // All of it is in the outcome, as if nothing had happened.
+        // The outcome has the totals of an uninterrupted run.
         let counts = |total: Usage| (total.steps, total.tool_calls);
         assert_eq!(counts(outcome.total), counts(whole.total), "{place}");
         assert_eq!(outcome.all_receipts().len(), whole.all_receipts().len(), "{place}");
@@ -200,7 +201,7 @@ async fn a_run_resumes_from_every_place_where_it_can_end() {
     }
 }
 
-/// Results of calls that wrote, among what is kept.
+/// The number of stored results of calls that wrote a file.
 fn written(kept: &[StepEntry]) -> usize {
     let is = |entry: &&StepEntry| match &entry.kind {
         StepKind::Result(kept) => {
@@ -215,7 +216,7 @@ fn written(kept: &[StepEntry]) -> usize {
     kept.iter().filter(is).count()
 }
 
-/// The conversation without the news of the background, whose place depends on timing.
+/// The conversation without notices about background subagents, whose position depends on timing.
 fn said(outcome: &Outcome) -> Vec<ChatMessage> {
     let is_news = |message: &ChatMessage| match message {
         ChatMessage::User { text, .. } => text.starts_with("<system_notice>"),
@@ -224,7 +225,7 @@ fn said(outcome: &Outcome) -> Vec<ChatMessage> {
     outcome.messages.iter().filter(|message| !is_news(message)).cloned().collect()
 }
 
-/// Watchers are sent that it resumes, and not that it begins.
+/// Asserts that watchers receive `RunResumed` and not `RunStarted`, unless nothing was stored.
 fn resumed_is_told(world: &World, kept: usize) {
     let kinds = world.kinds();
     let begins = |kind: &EventKind| matches!(kind, EventKind::RunStarted { .. });

@@ -1,4 +1,4 @@
-//! Runs and teams as sessions of one turn: what is stored is what was run, whenever it ended.
+//! Runs and teams as sessions of one turn: the store has what was run, whenever the process ended.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::store;
 
-/// Calls side by side, a subagent of a subagent, and one that fails.
+/// A script with parallel calls, a subagent of a subagent, and a subagent that fails.
 const BUSY: &str = r#"
 transcript: 1
 agents:
@@ -40,6 +40,7 @@ agents:
       - say: a says text of a
 "#;
 
+/// Makes a world with three agents, a team of two stages, and tools for files.
 fn world(transcript: &str) -> World {
     World::new(Plan {
         transcript,
@@ -58,6 +59,7 @@ fn world(transcript: &str) -> World {
     })
 }
 
+/// A run of the agent `boss`, with a context and a limit of seven steps.
 fn spec(world: &World) -> RunSpec {
     RunSpec {
         context: Some("known".to_owned()),
@@ -66,6 +68,7 @@ fn spec(world: &World) -> RunSpec {
     }
 }
 
+/// Runs and stores `spec`, and asserts that the outcome is stored.
 async fn run(world: &World, store: &Store) -> Outcome {
     let (events, cancel) = (world.sink(), CancellationToken::new());
     let done = run_saved(store, &world.host, spec(world), events, cancel).await.unwrap();
@@ -73,6 +76,7 @@ async fn run(world: &World, store: &Store) -> Outcome {
     done.outcome
 }
 
+/// A run of the team `pair`.
 fn team(world: &World) -> TeamSpec {
     let workspace = world.root();
     TeamSpec {
@@ -94,7 +98,7 @@ fn whole(outcome: &Outcome) -> serde_json::Value {
     serde_json::to_value(outcome).unwrap()
 }
 
-/// Runs `work` until `there` says so, and drops it, as when the process dies.
+/// Runs `work` until `there` returns true, and then drops it, as when the process dies.
 async fn die<T>(work: impl Future<Output = T>, there: impl AsyncFn() -> bool) {
     let mut work = std::pin::pin!(work);
     loop {
@@ -109,8 +113,7 @@ async fn die<T>(work: impl Future<Output = T>, there: impl AsyncFn() -> bool) {
     }
 }
 
-/// Whether the one run in the store has this many subagents that have ended, and another that
-/// runs.
+/// Returns whether the newest run has exactly `ended` subagents that ended, and another one that runs.
 async fn stands(store: &Store, ended: usize) -> bool {
     let Some(session) = store.latest_sessions(1).await.unwrap().pop() else { return false };
     let subagents = store.list_subagents(&session.id).await.unwrap();
@@ -182,7 +185,7 @@ agents:
     turns: [{say: Quick., usage: {input: 5, output: 5}}]
 "#;
 
-/// The answers that are left to ask for.
+/// The model answers that the resumed run still has to request.
 const LEFT: &str = r#"
 transcript: 1
 agents:
@@ -217,7 +220,7 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
     assert_eq!((outcome.total.steps, outcome.total.input_tokens), (3, 35));
     assert_eq!(prune_runs(&store, 0).await.unwrap(), 0, "it may be resumed");
 
-    // The next process.
+    // Stands for the process that resumes the run.
     let mut next = self::world(LEFT);
     next.host.clock = Arc::clone(&world.host.clock);
     let limits = ServiceLimits {
@@ -255,7 +258,7 @@ async fn a_run_whose_process_died_shows_what_is_kept_and_is_resumed() {
         (SessionKind::Run, MessageStatus::Completed)
     );
 
-    // Whoever says something more has a conversation, and that is never taken away.
+    // A further message makes the run into a conversation, and conversations are never deleted automatically.
     session.run_turn(&mut talk, &next.host, "and then", events, cancel).await.unwrap();
     drop(session);
     assert_eq!(store.read_session(&id).await.unwrap().kind, SessionKind::Chat);
@@ -311,7 +314,7 @@ async fn the_stages_of_a_team_whose_process_died_are_kept() {
     assert_eq!((first.outcome.output.as_str(), first.outcome.receipts.len()), ("Found.", 1));
     assert_eq!((second.outcome.status, second.step), (RunStatus::Cancelled, 0));
 
-    // An agent that resumes it has the results of the stages.
+    // An agent that continues this session has the results of the team's stages.
     let clock = Arc::clone(&world.host.clock);
     let workspace = world.workspace.path();
     let id = session(&record).to_owned();

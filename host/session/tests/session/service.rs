@@ -64,7 +64,7 @@ pub(crate) struct Questions {
     pub(crate) service: Service,
 }
 
-/// Two answers are more than 600 of the 1,000 tokens that the model reads.
+/// A script of two answers that together exceed 600 of the 1,000 tokens which the model reads.
 fn talker() -> String {
     let said = "x".repeat(950);
     format!(
@@ -128,7 +128,7 @@ pub(crate) async fn until(watch: &mut EventWatch, kind: &str) -> Vec<SessionEven
     panic!("no `{kind}`, but {seen:#?}");
 }
 
-/// Subagents that ended so.
+/// The number of subagents that ended with `status`.
 fn ended(outcome: &Outcome, status: RunStatus) -> usize {
     outcome.children.iter().filter(|child| child.outcome.status == status).count()
 }
@@ -153,7 +153,7 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
             (&turn.session.as_str().into(), &turn.message.as_str().into())
         );
     }
-    // The last event is shown when the message says the outcome of the turn.
+    // `RunFinished` is shown only after the stored message has the turn's outcome.
     let rows = questions.store.list_messages(&turn.session).await.unwrap();
     assert_eq!((rows[1].id.as_str(), rows[1].status), (&*turn.message, MessageStatus::Completed));
     assert_eq!(rows[1].content["text"], "both have looked");
@@ -168,13 +168,13 @@ async fn whoever_comes_late_sees_what_one_saw_who_watched() {
 
     let end = turn.wait_for_end().await.unwrap();
     assert_eq!((end.status, ended(&end, RunStatus::Completed)), (RunStatus::Completed, 2));
-    // From the middle on, and from the beginning on.
+    // Watches again from the middle of the turn, and from its beginning.
     for after in [0, 4] {
         let mut late = questions.service.watch_session(&turn.session, Some(after)).await.unwrap();
         let rest = until(&mut late, "run_finished").await;
         assert_eq!(rest, seen[after as usize..]);
     }
-    // A second turn's events follow without a gap.
+    // The events of a second turn continue the numbers of the first.
     let next = questions.service.begin_turn(again(&turn.session)).await.unwrap();
     next.wait_for_end().await.unwrap();
     let more = until(&mut live, "run_finished").await;
@@ -242,7 +242,7 @@ async fn a_question_waits_for_its_answer_and_the_answer_is_kept() {
     assert_eq!((question.agent.as_str(), &question.message), ("asker", &turn.message));
     let QuestionKind::Permission { tool, reach, .. } = &question.kind else { panic!("{id}") };
     assert_eq!(tool, "file_read");
-    // All that the call could touch, and nothing of where that lies.
+    // The question names everything that the call could touch, and no path of the host.
     let told = json(seen.last().unwrap());
     for mounts in [&told["mounts"], &serde_json::to_value(&reach.mounts).unwrap()] {
         assert_eq!(
@@ -277,7 +277,7 @@ async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     let mut before = until(&mut watch, "subagent_update").await;
     questions.service.drain_turns(std::time::Duration::ZERO).await;
     assert!(matches!(questions.service.begin_turn(ask("boss")).await, Err(ServiceError::Draining)));
-    // Watchers get what is stored, and then are let go.
+    // Watchers receive every stored event; then their watch ends.
     while let Some(event) = watch.next_event().await {
         before.push(event);
     }
@@ -298,7 +298,7 @@ async fn a_turn_that_stops_with_the_host_resumes_at_the_next_start() {
     assert_eq!(ids, (first..first + ids.len() as i64).collect::<Vec<_>>());
     let numbers = |event: &SessionEvent| json(event)["seq"].as_u64().unwrap();
     assert_eq!(numbers(&seen[0]), numbers(before.last().unwrap()) + 1);
-    // The boss asked once; its answer was kept.
+    // The boss asked once; its answer was stored.
     assert_eq!(questions.world.sent_by("stuck", 0).len(), 1);
     assert!(next.cancel_subagent(&turn.session, "stuck/sleeper#0", "local").is_ending());
     until(&mut watch, "run_finished").await;
@@ -327,7 +327,7 @@ async fn turns_that_wait_for_their_place_do_not_hold_up_the_end() {
         1,
         "nothing of it is left"
     );
-    // Two that resume, with one place: the second waits when the host ends again.
+    // Two turns resume with a single free place: the second still waits when the host ends again.
     let limits = ServiceLimits { concurrent_turns: 2, ..LIMITS };
     let next = service(&questions.world, &questions.store, limits);
     let other = next.begin_turn(ask("stuck")).await.unwrap();
@@ -413,7 +413,7 @@ async fn turns_side_by_side_do_not_each_find_the_whole_day_left() {
         sessions,
         "nothing was stored"
     );
-    // A turn that fits beside it runs, and room that was kept for nothing is given back.
+    // A smaller turn fits beside the running one, and unused reserved tokens are returned.
     let small = questions.service.begin_turn(ask("sleeper")).await.unwrap();
     for turn in [&small, &first] {
         questions.service.cancel_turn(&turn.session, "local");
@@ -462,7 +462,7 @@ async fn an_agent_of_the_store_is_one_of_a_library_of_its_own() {
             .map(|preview| preview.request.system[0].clone())
     };
     assert_eq!(preview("clerk").await.unwrap(), "You are clerk.\n");
-    // The bare name stays the home's.
+    // The name without a prefix still means the home's agent.
     assert_eq!(preview("scout").await.unwrap(), "You are scout.\n");
     assert_eq!(preview("library/api/scout").await.unwrap(), "I am another.\n");
     questions.store.delete_agent("clerk").await.unwrap();
@@ -508,7 +508,7 @@ async fn a_turn_is_sent_the_history_that_it_asks_for() {
     assert_eq!(preview(HistoryMode::Whole).await, (9, false));
 }
 
-/// The lines of the audit log about turns that began, the oldest first.
+/// The audit log's lines about turns that began, the oldest first.
 async fn begun(store: &Store) -> Vec<(String, Value)> {
     let lines = store.audit_of(None, Some("chat"), None, 10, i64::MAX).await.unwrap().rows;
     lines.into_iter().rev().map(|line| (line.object, line.detail)).collect()
@@ -523,7 +523,7 @@ async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_ca
     let line = (of(&turn.session, &turn.message), serde_json::json!({"by": "http"}));
     assert_eq!(begun(&questions.store).await, std::slice::from_ref(&line));
     turn.wait_for_end().await.unwrap();
-    // The caller goes away at once: the turn and its line are there, or neither.
+    // The caller drops its future at once: either the turn and its audit line are stored, or neither.
     let mut left = Box::pin(questions.service.begin_turn(request()));
     tokio::select! {
         biased;

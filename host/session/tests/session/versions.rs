@@ -13,7 +13,7 @@ use belljar_session::{
 
 use crate::service::{LIMITS, Questions, SETTINGS, again, ask, questions_with, until};
 
-/// Hands over what it is given, once.
+/// Returns the version that a test has put in, once.
 #[derive(Default)]
 struct Next(Mutex<Option<RenewalOutcome>>);
 
@@ -24,7 +24,7 @@ impl VersionMaker for Next {
     }
 }
 
-/// A service whose next version is what a test says.
+/// Makes a service whose settings a test can replace, with [`Next::change`].
 async fn changing(limits: ServiceLimits) -> (Questions, Arc<Next>) {
     let questions = questions_with(limits).await;
     let next = Arc::new(Next::default());
@@ -34,7 +34,7 @@ async fn changing(limits: ServiceLimits) -> (Questions, Arc<Next>) {
 }
 
 impl Next {
-    /// Other settings from the next look on.
+    /// Puts in the settings that the next look for changes finds.
     fn change(&self, host: &Host, settings: &str, limits: ServiceLimits) {
         let path = Path::new("belljar.toml");
         let settings = Settings::parse(Some((path, settings)), None, None).unwrap();
@@ -48,11 +48,11 @@ impl Next {
     }
 }
 
-/// Nobody may read any more.
+/// Settings in which no agent may read files any more.
 const NOTHING: &str = "[grants.asker]\ntools = []\n[grants.scout]\ntools = []\n\
     [grants.stuck]\ntools = [\"spawn_agent\"]\n";
 
-/// A turn that waits for an answer, and the number of its question.
+/// Begins a turn that waits for an answer; returns the turn and the number of its question.
 async fn asking(service: &belljar_session::Service) -> (RunningTurn, u64) {
     let turn = service.begin_turn(ask("asker")).await.unwrap();
     until(&mut turn.watch_events(), "permission_asked").await;
@@ -72,7 +72,7 @@ async fn a_turn_has_one_version_to_its_end_and_the_next_turn_the_new_one() {
         .unwrap();
     let end = turn.wait_for_end().await.unwrap();
     assert_eq!((end.status, end.output.as_str()), (RunStatus::Completed, "I was let"));
-    // An old session and a new one.
+    // A turn in the old session, and a turn in a new one.
     for request in [again(&turn.session), ask("asker")] {
         let refused = service.begin_turn(request).await.unwrap_err();
         assert!(matches!(&refused, ServiceError::Blocked { .. }), "{refused}");
@@ -96,7 +96,7 @@ async fn a_turn_that_waits_for_its_place_begins_with_what_is_in_force_by_then() 
     assert!(service.cancel_turn(&first.session, "key:1").is_ending());
     let refused = waiting.await.unwrap().unwrap_err();
     assert!(matches!(&refused, ServiceError::Blocked { .. }), "{refused}");
-    // Nothing of it was stored.
+    // The refused turns left nothing in the store.
     assert_eq!(service.store().latest_sessions(10).await.unwrap().len(), 1);
 }
 
@@ -134,17 +134,17 @@ async fn agents_of_the_api_are_in_every_version() {
 async fn other_limits_hold_at_once_and_what_was_used_of_a_day_stays_used() {
     let (Questions { world, service, .. }, next) = changing(LIMITS).await;
     let (turn, question) = asking(&service).await;
-    // Less than that turn has used already.
+    // A limit below what that turn has used already.
     let less = ServiceLimits { tokens_per_day: Some(1), ..LIMITS };
     next.change(&world.host, SETTINGS, less);
     let refused = service.begin_turn(ask("asker")).await.unwrap_err();
     assert!(matches!(&refused, ServiceError::DayUsed { left: 0, .. }), "{refused}");
-    // What began before has what it began with.
+    // The turn that began earlier keeps its rights and limits.
     service
         .answer_question(&turn.session, question, PersonAnswer::Permission(Approval::Yes), "key:1")
         .unwrap();
     assert_eq!(turn.wait_for_end().await.unwrap().status, RunStatus::Completed);
-    // What it used since is counted too.
+    // Its usage since the change counts in the new limit too.
     let used = service.store().usage_by_day("2000-01-01").await.unwrap();
     let used: i64 = used.iter().map(|row| row.input_tokens + row.output_tokens).sum();
     let most = u64::try_from(used).unwrap();

@@ -1,4 +1,4 @@
-//! The journal as the store keeps it: a row of every kind.
+//! Golden test of the journal's rows: one row of every kind.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::journal_entry;
 
-/// A step out of the body of its row.
+/// Parses a step from the body of its row.
 fn parse_step(body: Value) -> StepKind {
     serde_json::from_value(body.clone()).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 
+/// A receipt with every field.
 fn sample_receipt() -> CallReceipt {
     CallReceipt {
         call_id: "call_1".to_owned(),
@@ -27,6 +28,7 @@ fn sample_receipt() -> CallReceipt {
     }
 }
 
+/// An attachment with every field.
 fn sample_attachment() -> Attachment {
     Attachment {
         call_id: "call_1".to_owned(),
@@ -38,7 +40,7 @@ fn sample_attachment() -> Attachment {
     }
 }
 
-/// With all that may be there, and with the least.
+/// A step of each kind: one with all optional fields, and one without.
 fn sample_steps() -> Vec<StepKind> {
     let usage = json!({"steps": 1, "input_tokens": 2, "cached_tokens": 0, "output_tokens": 3, "tool_calls": 0, "fuel": 0});
     let tokens = json!({"input_tokens": 2, "cached_tokens": 0, "output_tokens": 3});
@@ -86,13 +88,13 @@ fn sample_steps() -> Vec<StepKind> {
     })
 }
 
-/// The words that the column `kind` may have.
+/// The values that the column `kind` may have.
 fn kind_words() -> BTreeSet<String> {
     let error = "?".parse::<JournalKind>().unwrap_err().to_string();
     error.split('`').skip(3).step_by(2).map(str::to_owned).collect()
 }
 
-/// A new kind is added by `INSTA_UPDATE=always cargo test golden`, once there is an example of it.
+/// After a new kind is added with an example, run `INSTA_UPDATE=always cargo test golden`.
 #[test]
 fn golden_journal_rows_are_as_reviewed() {
     let (mut text, mut seen) = (String::new(), BTreeSet::new());

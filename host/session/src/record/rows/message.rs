@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::present;
 use super::rest::OutcomeRest;
 
-/// The content of a person's message.
+/// The content of the row for a person's message.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PersonContent {
@@ -23,8 +23,8 @@ pub(crate) struct PersonContent {
     pub(crate) context: Option<String>,
 }
 
-/// The metadata of a person's message: the settings of the turn. Empty for a message about a run beside the
-/// conversation.
+/// The metadata of the row for a person's message: the caller's parameters of the turn. Empty for a message
+/// about a run beside the conversation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PersonMetadata {
@@ -36,13 +36,13 @@ pub(crate) struct PersonMetadata {
     pub(crate) partial: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) history: Option<HistoryMode>,
-    /// The caller's input besides text.
+    /// Input of the caller besides text: earlier messages, tools, images or results of its own tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) brought: Option<CallerInput>,
     /// True if the session is deleted when the turn has ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) forget: bool,
-    /// A note of the turn's entrance, for its own later look-up; no other code reads it.
+    /// A note that the turn's entrance stores for itself; no other code reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entrance: Option<Value>,
 }
@@ -58,22 +58,23 @@ pub enum HistoryMode {
     Whole,
 }
 
-/// The content of an agent's message.
+/// The content of the row for an agent's message.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentContent {
     /// The conclusion; empty until the turn has ended.
     pub(crate) text: String,
-    /// The messages that the turn added to the conversation, with the person's message as sent. Absent until
-    /// the end.
+    /// The messages that the turn added to the conversation, beginning with the person's message as sent to
+    /// the model. Absent until the turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<Vec<ChatMessage>>,
-    /// The calls of the caller's tools at the end of the turn.
+    /// The calls of the caller's own tools with which the turn ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<ToolCall>,
 }
 
-/// The metadata of an agent's message. Until the turn has ended: `run`, `subagents`, `batches`.
+/// The metadata of the row for an agent's message. Until the turn has ended, only `run`, `subagents` and
+/// `batches` are present.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentMetadata {
@@ -82,7 +83,7 @@ pub(crate) struct AgentMetadata {
     pub(crate) agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// `Some(None)`: ended without an error.
+    /// The error of the turn. `None` = not ended yet; `Some(None)` = ended without an error.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(crate) error: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,21 +92,21 @@ pub(crate) struct AgentMetadata {
     pub(crate) total: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<OutcomeRest>,
-    /// The canceller of a cancelled turn.
+    /// The name of the caller who cancelled the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cancelled_by: Option<String>,
     pub(crate) subagents: Counts,
-    /// The subagents by starting call, in the order of the calls.
+    /// The subagents, grouped by the call that started them, in the order of the calls.
     pub(crate) batches: Vec<SubagentBatch>,
-    /// The places in which the command line saved files of the run.
+    /// The paths under which the command line saved files of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<PutFile>,
 }
 
-/// The subagents of one call.
+/// The subagents that one call started.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SubagentBatch {
-    /// The call.
+    /// The id of the call.
     batch: String,
     /// The calling subagent; `None` = the top agent.
     parent_subagent_id: Option<String>,
@@ -114,10 +115,10 @@ pub(crate) struct SubagentBatch {
     children: Vec<String>,
 }
 
-/// An attachment with the place in which it was saved.
+/// An attachment of an outcome, with the path under which the command line saved it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PutFile {
-    /// The path of the agent; empty = the agent at the top.
+    /// The path of the agent in the run; empty = the agent at the top.
     pub(crate) agent: String,
     pub(crate) call_id: String,
     pub(crate) name: String,
@@ -125,7 +126,7 @@ pub(crate) struct PutFile {
 }
 
 impl AgentContent {
-    /// The conclusion, and all that the turn added.
+    /// Makes the content of an ended turn's row. `added` = the messages that the turn added.
     pub(crate) fn from_outcome(outcome: &Outcome, added: &[ChatMessage]) -> Self {
         let (text, calls) = (outcome.output.clone(), outcome.calls.clone());
         Self { text, messages: Some(added.to_vec()), calls }
@@ -157,6 +158,7 @@ impl AgentMetadata {
     }
 }
 
+/// Counts records by their status.
 fn count_records<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> Counts {
     let mut counts = Counts::default();
     for record in records {
@@ -173,7 +175,7 @@ fn count_records<'a>(records: impl IntoIterator<Item = &'a SubagentRecord>) -> C
     counts
 }
 
-/// The subagents by starting call, in the order of the calls.
+/// Groups the subagents by the call that started them, in the order of the calls.
 fn group_batches(records: &[SubagentRecord]) -> Vec<SubagentBatch> {
     let mut calls: Vec<(Option<&str>, &str, Vec<&SubagentRecord>)> = Vec::new();
     let mut known = HashMap::new();
@@ -197,7 +199,7 @@ fn group_batches(records: &[SubagentRecord]) -> Vec<SubagentBatch> {
     calls.into_iter().map(batch).collect()
 }
 
-/// The status of an ended turn, in the store's words.
+/// The status of an ended turn as the store has it.
 pub(crate) fn message_status(status: RunStatus) -> MessageStatus {
     match status {
         RunStatus::Completed => MessageStatus::Completed,
@@ -207,7 +209,7 @@ pub(crate) fn message_status(status: RunStatus) -> MessageStatus {
     }
 }
 
-/// The reverse: an unfinished turn counts as cancelled.
+/// The status of an outcome for a stored one; an unfinished turn counts as cancelled.
 pub(crate) fn outcome_status(status: MessageStatus) -> RunStatus {
     match status {
         MessageStatus::Completed => RunStatus::Completed,

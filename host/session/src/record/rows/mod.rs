@@ -37,7 +37,7 @@ pub(crate) use self::subagent::{
 /// The key of a receipt's call: the agent's path, the step, the call's id.
 pub(crate) type ReceiptKey = (String, u64, String);
 
-/// A step as a row.
+/// Makes a row of the journal from a step.
 pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     Ok(JournalEntry {
@@ -56,7 +56,7 @@ pub(crate) fn journal_entry(entry: StepEntry) -> io::Result<JournalEntry> {
     })
 }
 
-/// A row as a step of the turn of `message`.
+/// Makes a step of the turn of `message` from a row of the journal.
 pub(crate) fn step_entry(
     store: &Store,
     message: &str,
@@ -83,7 +83,7 @@ pub(crate) fn parse_row<'a, T: Deserialize<'a>>(
     })
 }
 
-/// The writes of a call's result besides the step: receipt and files.
+/// The writes for a call's receipt and files, beside its step.
 pub(crate) fn result_writes(
     session: &str,
     message: &str,
@@ -114,7 +114,7 @@ pub(crate) fn result_writes(
     writes
 }
 
-/// The receipt that a step brings.
+/// The receipt in a step, if the step is a call's result.
 pub(crate) fn receipt_of(entry: &StepEntry) -> Option<&CallReceipt> {
     match &entry.kind {
         StepKind::Result(result) => result.receipt.as_ref(),
@@ -130,7 +130,7 @@ pub(crate) fn receipt_key(receipt: &CallReceipt) -> ReceiptKey {
     (receipt.agent.clone(), receipt.step, receipt.call_id.clone())
 }
 
-/// A receipt as a row; `position`: the place of the call in the step, if known.
+/// Makes a row from a receipt. `position` = the index of the call in its step, if known.
 pub(crate) fn receipt_row(
     receipt: &CallReceipt,
     position: Option<usize>,
@@ -168,7 +168,7 @@ pub(crate) fn to_row_value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()
 }
 
-/// A value that is there, `null` or not.
+/// Deserializes a field that is present into `Some`, even if its value is `null`.
 fn present<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -181,8 +181,8 @@ fn to_column(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// The usage of a turn, for the day on which it ended: a part for each agent and model; all parts sum to the
-/// whole.
+/// The usage of a turn, one part for each agent and model, for the day on which the turn ended. All parts sum
+/// to the turn's total.
 pub(crate) fn usage_parts(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart> {
     let mut parts = BTreeMap::new();
     add_own(outcome, clock, &mut parts);
@@ -198,13 +198,14 @@ pub(crate) fn usage_parts(outcome: &Outcome, clock: &dyn Clock) -> Vec<UsagePart
     parts.into_iter().map(part).collect()
 }
 
-/// Adds the usage of an agent without its subagents, then of each subagent.
+/// Adds the usage of an agent without its subagents, and then of each subagent, to the parts.
 fn add_own<'a>(
     outcome: &'a Outcome,
     clock: &dyn Clock,
     parts: &mut BTreeMap<(&'a str, &'a str), UsageRow>,
 ) {
-    // Not `outcome.usage`, because the bill of a summary made before the turn is not in there.
+    // The total minus the children's totals, because `outcome.usage` lacks the bill of a summary made before
+    // the turn.
     let children = outcome.children.iter().map(|child| child.outcome.total);
     let own = children.fold(outcome.total, Usage::saturating_sub);
     let more = usage_beside(own, clock);
@@ -218,7 +219,7 @@ fn add_own<'a>(
     }
 }
 
-/// The usage beside the turns, for this day.
+/// The usage of work outside of turns, for example of a summary, for the present day.
 pub(crate) fn usage_beside(total: Usage, clock: &dyn Clock) -> UsageRow {
     UsageRow {
         day: clock.now().strftime("%Y-%m-%d").to_string(),

@@ -21,6 +21,7 @@ pub(crate) struct OutcomeRest {
 }
 
 impl OutcomeRest {
+    /// Copies these parts from an outcome.
     pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         Self {
             error: outcome.error.clone().map(without_hint),
@@ -33,7 +34,7 @@ impl OutcomeRest {
     }
 }
 
-/// Rows are shown to peers; the operator's hint for an error is not.
+/// Removes the hint from an error, because rows are shown to callers and the hint is for the operator.
 fn without_hint(error: RunError) -> RunError {
     match error {
         RunError::Setup { message, .. } => RunError::Setup { message, hint: None },
@@ -50,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// One error of each kind; a new kind has to be added here.
+    /// One error of each kind; a new kind must be added here.
     fn kinds() -> Vec<RunError> {
         let text = || "told".to_owned();
         let exhausted =

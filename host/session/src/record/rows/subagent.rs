@@ -1,4 +1,4 @@
-//! A subagent: the record is made at queueing, and completed with the outcome.
+//! A subagent's record: made when the subagent is queued, and completed with its outcome.
 
 use belljar_agent::{ChildOrigin, ChildSummary, Findings, Outcome, QueuedChild, RunStatus, Usage};
 use belljar_store::{SubagentRecord, SubagentSource, SubagentStatus};
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::rest::OutcomeRest;
 use super::{present, to_column, to_row_value};
 
-/// Characters of a conclusion in a subagent's summary.
+/// The most characters of a conclusion that a record's summary has.
 const MAX_SUMMARY: usize = 400;
 
-/// The `result` of a subagent. Before the end, only the first two fields are present.
+/// The field `result` of a subagent's record. Until the subagent has ended, only the first two fields are
+/// present.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChildResult {
@@ -26,7 +27,7 @@ pub(crate) struct ChildResult {
     pub(crate) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<Usage>,
-    /// `Some(None)` = the subagent concluded without findings.
+    /// The findings of the conclusion. `None` = not ended yet; `Some(None)` = concluded without findings.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(crate) findings: Option<Option<Findings>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +38,7 @@ pub(crate) struct ChildResult {
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<OutcomeRest>,
-    /// The canceller of a cancelled subagent.
+    /// The name of the caller who cancelled the subagent, or a word of `record::cause`.
     #[serde(skip_serializing_if = "Option::is_none")]
     cancelled_by: Option<String>,
 }
@@ -47,6 +48,7 @@ impl ChildResult {
         Self { path: path.to_owned(), spawn_index, ..Self::default() }
     }
 
+    /// Makes the result of a subagent that has ended.
     fn from_child(child: &ChildSummary) -> Self {
         let outcome = &child.outcome;
         Self {
@@ -63,7 +65,7 @@ impl ChildResult {
         }
     }
 
-    /// The result of a subagent, including records of older programs.
+    /// Parses the result in a record; fields that older versions of belljar did not write are empty.
     pub(crate) fn from_record(record: &SubagentRecord) -> Self {
         Self::deserialize(&record.result).unwrap_or_default()
     }
@@ -78,7 +80,8 @@ pub(crate) fn path_of(record: &SubagentRecord) -> Option<&str> {
     record.result["path"].as_str()
 }
 
-/// The rows of all subagents of a turn, made before the turn's message is stored, parents before children.
+/// Makes the records of all subagents of an ended turn, before the turn's message is stored; parents come
+/// before children.
 pub(crate) fn new_records(
     message: &str,
     outcome: &Outcome,
@@ -86,7 +89,7 @@ pub(crate) fn new_records(
     new_id: impl Fn() -> String,
 ) -> Vec<SubagentRecord> {
     let mut records = Vec::new();
-    // The parent's outcome, record id and depth.
+    // For each outcome to visit: the outcome, the id of its record, and the depth.
     let mut parents: Vec<(&Outcome, Option<String>, u32)> = vec![(outcome, None, 0)];
     while let Some((parent, parent_id, depth)) = parents.pop() {
         for child in &parent.children {
@@ -114,7 +117,7 @@ pub(crate) fn new_records(
     records
 }
 
-/// The record of a subagent that waits; `place`: how many the message has started before.
+/// Makes the record of a waiting subagent. `place` = the number of subagents that the message started before.
 pub(crate) fn queued_record(
     child: &QueuedChild,
     id: String,
@@ -177,6 +180,7 @@ pub(crate) fn end_record(record: &mut SubagentRecord, child: &ChildSummary) {
     record.ended = Some(outcome.ended.as_millisecond());
 }
 
+/// The status of an ended subagent as the store has it.
 fn subagent_status(status: RunStatus) -> SubagentStatus {
     match status {
         RunStatus::Completed => SubagentStatus::Completed,
@@ -186,7 +190,7 @@ fn subagent_status(status: RunStatus) -> SubagentStatus {
     }
 }
 
-/// The reverse: an unfinished subagent counts as cancelled.
+/// The status of an outcome for a stored one; an unfinished subagent counts as cancelled.
 pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
     match status {
         SubagentStatus::Completed => RunStatus::Completed,
@@ -198,7 +202,7 @@ pub(crate) fn child_status(status: SubagentStatus) -> RunStatus {
     }
 }
 
-/// The subagents of the top agent, whose totals include their descendants.
+/// The subagents that the agent at the top started. Their totals include those of their descendants.
 pub(crate) fn top_subagents<'a>(
     subagents: &'a [&SubagentRecord],
 ) -> impl Iterator<Item = &'a SubagentRecord> {

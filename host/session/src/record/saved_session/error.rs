@@ -1,4 +1,4 @@
-//! Reasons why a session cannot be opened.
+//! The errors of opening or resuming a session.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use belljar_policy::ShownPath as _;
 use belljar_store::StoreError;
 
-/// The reason why a session cannot be resumed.
+/// The reason why a session cannot be opened or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The store refused or failed.
@@ -25,7 +25,7 @@ pub enum SessionError {
         /// The cause of the failure.
         source: io::Error,
     },
-    /// The workspace has no session.
+    /// There is no session to resume in this workspace.
     #[error("there is no session of this workspace yet")]
     Nothing,
 }

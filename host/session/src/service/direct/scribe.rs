@@ -1,4 +1,5 @@
-//! Stores the effects of a client's calls, in order and after the answers: one task for a session.
+//! Stores the results of a client's tool calls, in order, after the answers were sent: one task for each
+//! session.
 //!
 //! A client makes the next call when it has the last answer. Transactions for every single call would delay
 //! the next call, because both need the processor; so the results of a few milliseconds are stored in one
@@ -23,29 +24,29 @@ use crate::record::rows::{
 use crate::record::turn_journal::denied_call;
 use crate::service::Service;
 
-/// Most calls whose results wait to be stored; a further call waits until there is room.
+/// Most results that wait to be stored; the next call waits until there is room.
 const MAX_WAITING: usize = 256;
 
-/// Results stored in one transaction.
+/// Most results in one transaction.
 const MAX_BATCH: usize = 64;
 
-/// Bytes after which no more are.
+/// Bytes of results after which a transaction takes no further result.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
-/// How long a result waits for others, to be stored together. A killed process loses waiting results, and
+/// How long a result waits for others, to share a transaction. A killed process loses waiting results, and
 /// results being stored. A read of the stored results ends the wait.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// Hands results to the task. Dropping `ResultWriter` ends the task, after the handed-over results.
+/// Sends results to the storing task. Dropping `ResultWriter` ends the task after it has stored all results.
 pub(super) struct ResultWriter {
     place: Arc<TurnPlace>,
     sender: mpsc::Sender<WriterMessage>,
-    /// Ends the gathering.
+    /// Ends the wait for further results.
     now: Arc<Notify>,
     full: Arc<AtomicBool>,
 }
 
-/// The rows of one call's result.
+/// The rows of one call's result, or of several results joined.
 #[derive(Default)]
 struct ResultRows {
     receipts: Vec<NewReceipt>,
@@ -56,11 +57,12 @@ struct ResultRows {
 
 enum WriterMessage {
     Note(ResultRows),
-    /// A request for a notice once all earlier messages are stored.
+    /// A request for a notice once all earlier results are stored.
     Stored(oneshot::Sender<()>),
 }
 
 impl WriterMessage {
+    /// The bytes that count for the size of a transaction.
     fn approximate_bytes(&self) -> usize {
         match self {
             Self::Note(note) => note.approximate_bytes(),
@@ -70,7 +72,7 @@ impl WriterMessage {
 }
 
 impl ResultRows {
-    /// Serializes a result. `ids` = ids of the result's files, in order. Done in each call, because
+    /// Serializes one result. `ids` = the ids of the result's files, in order. Done in each call, because
     /// serializing a whole batch at once would delay later calls.
     fn from_result(place: &TurnPlace, result: &DirectResult, ids: &[String]) -> Self {
         let mut note = Self { used: result.sampled, ..Self::default() };
@@ -100,7 +102,7 @@ impl ResultRows {
         receipts.chain(self.attachments.iter().map(|file| file.data.len())).sum()
     }
 
-    /// Appends the rows of the next note.
+    /// Appends the rows of a later result.
     fn append_rows(&mut self, next: Self) {
         self.receipts.extend(next.receipts);
         self.attachments.extend(next.attachments);
@@ -108,6 +110,7 @@ impl ResultRows {
         self.used += next.used;
     }
 
+    /// The writes of the store for these rows: files, audit lines, receipts and usage.
     fn into_writes(self, place: &TurnPlace, agent: &str) -> Vec<StoreWrite> {
         let Self { receipts, attachments, denied: mut writes, used } = self;
         let (session, message) = (place.session.clone(), place.message.clone());
@@ -146,9 +149,11 @@ impl ResultWriter {
         service.spawn_task(async move {
             let mut begun = false;
             let mut batch = Vec::with_capacity(MAX_BATCH);
-            // The first note is received alone, so that later ones do not wake the task.
+            // Waits for one message only, so that messages arriving during the wait do not wake the task each
+            // time.
             while notes.recv_many(&mut batch, 1).await > 0 {
-                // Notes that arrived during the last write have waited long enough.
+                // Messages that arrived during the last write have waited long enough, so these are stored at
+                // once.
                 if notes.is_empty()
                     && batch.iter().all(|handed| matches!(handed, WriterMessage::Note(_)))
                 {
@@ -181,7 +186,7 @@ impl ResultWriter {
                     match place.store.enqueue_writes(writes).await {
                         Ok(()) => begun = true,
                         Err(error) => {
-                            // The session was deleted: the next note makes it anew.
+                            // If the session was deleted, the next result makes it again.
                             begun &= !matches!(error, StoreError::NotFound { .. });
                             tracing::error!(
                                 target: "belljar::session",
@@ -200,22 +205,22 @@ impl ResultWriter {
         Self { place: of_session, sender, now, full }
     }
 
-    /// Enqueues a result, with the ids of its files; waits while the queue is full.
+    /// Enqueues a result with the ids of its files; waits while the queue is full.
     pub(super) async fn write_result(&self, result: &DirectResult, files: &[String]) {
         let note = ResultRows::from_result(&self.place, result, files);
         if self.sender.capacity() <= MAX_WAITING - MAX_BATCH {
             self.now.notify_one();
         }
-        // An error: the runtime ends.
+        // The send fails only while the runtime ends.
         let _ = self.sender.send(WriterMessage::Note(note)).await;
     }
 
-    /// Returns whether the tenant exceeded the storage limit, or the size was unknown, at the last write.
+    /// Returns whether the tenant's storage was full, or its size unknown, at the last write.
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Waits until all before is stored.
+    /// Waits until all results that were enqueued before are stored.
     pub(super) async fn wait_until_stored(&self) {
         let (done, stored) = oneshot::channel();
         if self.sender.send(WriterMessage::Stored(done)).await.is_ok() {
@@ -225,7 +230,7 @@ impl ResultWriter {
     }
 }
 
-/// The rows of a session: a message in place of a person's, and an ended turn.
+/// The rows of a new session: a message in place of a person's, and a turn that counts as ended.
 fn session_writes(
     place: &TurnPlace,
     agent: &str,
@@ -281,14 +286,14 @@ fn session_writes(
     ]
 }
 
-/// The agent's identity in sessions and usage.
+/// The agent's identity, as in sessions and usage rows, for example `home/scout`.
 fn agent_identity(agent: &str) -> String {
     format!("home/{agent}")
 }
 
 impl Drop for ResultWriter {
     fn drop(&mut self) {
-        // No more notes arrive, so the task need not wait for them.
+        // No further results arrive, so the task need not wait for them.
         self.now.notify_one();
     }
 }
