@@ -1,9 +1,9 @@
 //! A client of `belljar mcp` that writes and reads lines.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::ChildStdin;
 
+use belljar_kit::peers::RpcClient;
 use serde_json::{Value, json};
 
 use crate::kit::{Done, World};
@@ -18,12 +18,9 @@ pub(super) enum Revision {
 }
 
 pub(super) struct Client {
-    child: Option<Child>,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    server: RpcClient,
     revision: Revision,
     capabilities: Value,
-    last: u64,
     /// Messages that came before the answer that was waited for.
     pub(super) seen: VecDeque<Value>,
 }
@@ -40,18 +37,8 @@ impl Client {
         capabilities: Value,
     ) -> Self {
         let args = [&["mcp"], more].concat();
-        let mut child = world.command(&args).stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut client = Self {
-            child: Some(child),
-            input,
-            output,
-            revision,
-            capabilities,
-            last: 0,
-            seen: VecDeque::new(),
-        };
+        let server = RpcClient::start(&mut world.command(&args));
+        let mut client = Self { server, revision, capabilities, seen: VecDeque::new() };
         if revision == Revision::Older {
             let begun = client.ask(
                 "initialize",
@@ -72,39 +59,28 @@ impl Client {
     }
 
     pub(super) fn line(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line.as_bytes()).unwrap();
-        input.write_all(b"\n").unwrap();
+        self.server.line(line);
     }
 
     /// The stream that it is written to, for a client that writes on its own.
     pub(super) fn take_input(&mut self) -> ChildStdin {
-        self.input.take().unwrap()
+        self.server.take_input()
     }
 
     /// Sends a request and gives its id.
     pub(super) fn request(&mut self, method: &str, mut params: Value) -> u64 {
-        self.last += 1;
         if self.revision == Revision::Newer {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "tests", "version": "1"});
             meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         }
-        let id = self.last;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
-        id
+        self.server.request(method, &params)
     }
 
     /// The next message. All that a server writes is one on each line.
     pub(super) fn next(&mut self) -> Value {
-        let mut line = String::new();
-        let read = self.output.read_line(&mut line).unwrap();
-        if read == 0 {
-            let done = Done::of(self.child.take().unwrap().wait_with_output().unwrap());
-            panic!("it ended: {}", done.stderr);
-        }
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        self.server.next_message()
     }
 
     pub(super) fn answer(&mut self, id: u64) -> Value {
@@ -134,29 +110,12 @@ impl Client {
     }
 
     /// Closes the streams, and waits for the end.
-    pub(super) fn leave(mut self) -> Done {
-        drop(self.input.take());
-        let mut rest = String::new();
-        std::io::Read::read_to_string(&mut self.output, &mut rest).unwrap();
-        for line in rest.lines() {
-            serde_json::from_str::<Value>(line).unwrap();
-        }
-        Done::of(self.child.take().unwrap().wait_with_output().unwrap())
+    pub(super) fn leave(self) -> Done {
+        Done::of(self.server.leave())
     }
 
     /// Ends it as `kill -9` does.
-    pub(super) fn kill(mut self) {
-        let mut child = self.child.take().unwrap();
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    pub(super) fn kill(self) {
+        self.server.kill();
     }
 }

@@ -1,21 +1,16 @@
 //! `belljar acp` in a world, and an editor that talks with it.
 
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::process::Stdio;
 
+use belljar_kit::peers::RpcClient;
 use serde_json::{Value, json};
 
 use super::World;
 
 /// An editor with its agent, which is killed with its test.
 pub(crate) struct Editor {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    next: u64,
+    agent: RpcClient,
     cwd: Value,
     /// The updates until now: the session, and the update.
     pub(crate) updates: Vec<(String, Value)>,
@@ -34,24 +29,9 @@ impl Editor {
     pub(crate) fn with(world: &World, more: &[&str], capabilities: &Value) -> Self {
         let mut args = vec!["acp"];
         args.extend(more);
-        let mut command = world.command(&args);
-        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
-        let (sender, lines) = channel();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let stdin = child.stdin.take();
+        let agent = RpcClient::start(world.command(&args).stderr(Stdio::inherit()));
         let mut editor = Self {
-            child,
-            stdin,
-            lines,
-            next: 1,
+            agent,
             cwd: json!(world.workspace().canonicalize().unwrap()),
             updates: Vec::new(),
             asked: VecDeque::new(),
@@ -65,30 +45,22 @@ impl Editor {
 
     /// Sends a line.
     pub(crate) fn line(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
-        stdin.write_all(b"\n").unwrap();
+        self.agent.line(line);
     }
 
     /// Sends a request, and gives its id.
     pub(crate) fn begin(&mut self, method: &str, params: Value) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        self.line(&request.to_string());
-        id
+        self.agent.request(method, &params)
     }
 
     /// Sends a notification.
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
-        let line = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        self.line(&line.to_string());
+        self.agent.notify(method, &params);
     }
 
     /// Answers a request of the agent's.
     pub(crate) fn respond(&mut self, request: &Value, result: Value) {
-        let line = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
-        self.line(&line.to_string());
+        self.agent.respond(request, &result);
     }
 
     /// Chooses an option of a question, by the end of its id.
@@ -101,8 +73,7 @@ impl Editor {
     }
 
     fn take(&mut self) {
-        let line = self.lines.recv_timeout(Duration::from_secs(60));
-        let line = line.unwrap_or_else(|_| panic!("nothing comes; until now: {:#?}", self.updates));
+        let line = self.agent.next_message();
         match (line.get("method").and_then(Value::as_str), line.get("id")) {
             (Some("session/update"), _) => {
                 let session = line["params"]["sessionId"].as_str().unwrap().to_owned();
@@ -217,21 +188,12 @@ impl Editor {
     }
 
     /// Closes the agent's input, and waits for its end; whether that was a good one.
-    pub(crate) fn leave(mut self) -> bool {
-        drop(self.stdin.take());
-        self.child.wait().unwrap().success()
+    pub(crate) fn leave(self) -> bool {
+        self.agent.leave().status.success()
     }
 
     /// Kills the agent.
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Editor {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(crate) fn kill(self) {
+        self.agent.kill();
     }
 }
