@@ -1,39 +1,18 @@
 //! `belljar init` and the models that it finds.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
+
+use belljar_kit::peers::{HttpPeer, Reply};
 
 use crate::kit::{Done, World};
 
-/// A server that gives each connection these bytes, again and again where `endless`, and then says
-/// no more until the client is gone.
-fn server(reply: Vec<u8>, endless: bool) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let reply = reply.clone();
-            std::thread::spawn(move || {
-                // What is said before it is asked for, a client takes for no answer.
-                let mut asked = BufReader::new(stream.try_clone().unwrap());
-                let mut line = String::new();
-                while asked.read_line(&mut line).is_ok_and(|n| n > 2) {
-                    line.clear();
-                }
-                while stream.write_all(&reply).is_ok() && endless {}
-                let _ = stream.read_to_end(&mut Vec::new());
-            });
-        }
-    });
-    format!("http://{address}")
+/// A server that gives each connection this reply, and then says no more until the client is gone.
+fn server(reply: Reply) -> String {
+    HttpPeer::with_reply(reply.then_stall()).url("")
 }
 
-fn json(body: &str) -> Vec<u8> {
-    let length = body.len();
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
-    format!("{head}content-length: {length}\r\nconnection: close\r\n\r\n{body}").into_bytes()
+fn json(body: &str) -> Reply {
+    Reply::new("200 OK", "content-type: application/json\r\n", body)
 }
 
 fn config(world: &World) -> String {
@@ -50,9 +29,9 @@ fn init(world: &World, servers: &[&str]) -> Done {
 #[test]
 fn the_first_server_with_a_model_is_set_up_and_said_aloud() {
     let world = World::new();
-    let empty = server(json(r#"{"data":[]}"#), false);
+    let empty = server(json(r#"{"data":[]}"#));
     let good = r#"{"data":[{"id":"nomic-embed-text"},{"id":"qwen3:8b","max_model_len":32768},{"id":"b"}]}"#;
-    let good = server(json(good), false);
+    let good = server(json(good));
     let done = init(&world, &[&empty, &good]).exits(0);
     let done = done.says("wrote `[models.local]`").says(&format!("qwen3:8b at {good}/v1"));
     done.complains("not a list of models").complains("found too: b at").complains("to change it");
@@ -74,7 +53,7 @@ fn a_model_is_added_to_settings_that_have_none_and_nothing_else_changes() {
     let world = World::new();
     let mine = "# mine\nkeep_runs = 3\n\n[grants.scout] # hers\ntools = []\n";
     world.home_file("belljar.toml", mine);
-    let good = server(json(r#"{"data":[{"id":"m"}]}"#), false);
+    let good = server(json(r#"{"data":[{"id":"m"}]}"#));
     init(&world, &[&good]).exits(0);
     assert!(config(&world).starts_with(mine), "{}", config(&world));
     assert!(config(&world).contains("[models.local]"), "{}", config(&world));
@@ -112,23 +91,19 @@ fn a_hostile_server_costs_no_more_than_its_time_and_writes_nothing() {
     let world = World::new();
     init(&world, &["http://127.0.0.1:1"]).exits(5);
     let before = config(&world);
-    let endless = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
-    let chunks = [endless, [b"10000\r\n".to_vec(), vec![b' '; 0x10000], b"\r\n".to_vec()].concat()];
+    let endless = Reply::bytes("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
     let names = r#"{"data":[{"id":"a\u001b]0;pwned\u0007"},{"id":"b\nc"},{"id":"\u202eevil"}]}"#;
     let servers = [
-        server(chunks[0].clone(), false),
-        server(chunks.concat(), true),
-        server(Vec::new(), false),
-        server(b"\x1b[31mnot http at all\r\n\r\n".to_vec(), false),
-        server(json("{\"data\": [{\"id\": "), false),
-        server(json(names), false),
-        server(json(&"[".repeat(100_000)), false),
-        server(
-            b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n"
-                .to_vec(),
-            false,
-        ),
-        server(b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n".to_vec(), false),
+        server(endless.clone()),
+        server(endless.then_repeat(chunk)),
+        server(Reply::default()),
+        server(Reply::bytes("\x1b[31mnot http at all\r\n\r\n")),
+        server(json("{\"data\": [{\"id\": ")),
+        server(json(names)),
+        server(json(&"[".repeat(100_000))),
+        server(Reply::redirect("302 Found", "http://127.0.0.1:9/")),
+        server(Reply::status("401 No")),
     ];
     let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
     let begun = Instant::now();

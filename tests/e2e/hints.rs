@@ -1,42 +1,10 @@
 //! The hints of messages: each names a command or a setting that helps.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use belljar_kit::peers::{HttpPeer, Reply};
 
 use crate::kit::World;
 
 const SCOUT: &str = "---\nname: scout\ndescription: d\ntools: [file_read]\n---\nYou look.\n";
-
-/// A server that answers every request of a model in this way.
-fn server(status: &'static str, body: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let (mut length, mut reader) = (0, BufReader::new(&stream));
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                let line = line.to_ascii_lowercase();
-                if let Some(value) = line.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                if line.trim().is_empty() {
-                    break;
-                }
-            }
-            reader.read_exact(&mut vec![0; length]).unwrap();
-            let _ = write!(
-                stream,
-                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-                 connection: close\r\n\r\n{body}",
-                body.len()
-            );
-        }
-    });
-    format!("http://{address}/v1")
-}
 
 #[test]
 fn a_model_that_gives_no_answer_is_told_with_the_key_of_its_section() {
@@ -51,7 +19,8 @@ fn a_model_that_gives_no_answer_is_told_with_the_key_of_its_section() {
         ),
     ] {
         let world = World::new();
-        let url = server(status, body);
+        let json = "content-type: application/json\r\n";
+        let url = HttpPeer::with_reply(Reply::new(status, json, body)).url("/v1");
         world.home_file(
             "belljar.toml",
             &format!("[models.far]\nkind = 'openai'\nbase_url = '{url}'\nmodel = 'x'\n[roles]\nmain = 'far'\n"),

@@ -1,8 +1,8 @@
 //! The servers on this machine that a tool reaches, the one that runs it among them.
 
-use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use serde_json::{Value, json};
 
 use crate::kit::World;
@@ -10,22 +10,6 @@ use crate::kit::server::Server;
 
 /// The words of a service of the operator's, which tools may read.
 const GRANTED: &str = "words of the service next door";
-
-/// A service on this machine, and how many asked it.
-fn service() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close";
-            let _ = write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{GRANTED}", GRANTED.len());
-        }
-    });
-    port
-}
 
 /// A port that was free a moment ago: the transcript has to name it before the server is there.
 fn free_port() -> u16 {
@@ -56,7 +40,8 @@ fn a_tool_reaches_no_belljar_on_this_machine_and_its_neighbours_it_does() {
     let (world, other) = (World::new(), World::new());
     // Neither has a key: whoever gets there is the operator.
     let sibling = Server::start(&other, &[]);
-    let (own, next_door) = (free_port(), service());
+    let service = HttpPeer::with_reply(Reply::text(GRANTED));
+    let (own, next_door) = (free_port(), service.address.port());
     let urls = [
         format!("http://127.0.0.1:{own}/v1/audit"),
         format!("http://127.0.0.2:{own}/v1/audit"),
