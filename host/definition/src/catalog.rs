@@ -172,6 +172,30 @@ impl SourceFile {
     }
 }
 
+/// Folders of copies and of what is no longer meant, whose files do not displace others of their name.
+const SET_ASIDE: &[&str] = &[
+    "archive",
+    "archived",
+    "archives",
+    "backup",
+    "backups",
+    "bak",
+    "deprecated",
+    "legacy",
+    "obsolete",
+    "old",
+    "unused",
+];
+
+/// Whether a file lies in a folder of copies, for example `backup/scout.md` or `agents.old/scout.md`.
+fn is_set_aside(below: &Path) -> bool {
+    let folders = below.parent().into_iter().flat_map(Path::components);
+    let mut words = folders.filter_map(|folder| folder.as_os_str().to_str()).flat_map(|folder| {
+        folder.split(['.', '-', '_', ' ']).map(str::to_ascii_lowercase).collect::<Vec<_>>()
+    });
+    words.any(|word| SET_ASIDE.contains(&word.as_str()))
+}
+
 impl<D: CatalogItem> Catalog<D> {
     /// Sorts and parses the files. With `project_override`, a workspace's entry replaces the home's entry of
     /// the same name; without, the workspace's file is reported and skipped.
@@ -194,7 +218,8 @@ impl<D: CatalogItem> Catalog<D> {
         files.retain(|file| D::accepts_path(file.path_below_root()));
         files.sort_by(|a, b| {
             let rank = |file: &SourceFile| matches!(file.scope, AgentScope::Library(_));
-            (rank(a), &a.scope, &a.path).cmp(&(rank(b), &b.scope, &b.path))
+            let aside = |file: &SourceFile| is_set_aside(file.path_below_root());
+            (rank(a), &a.scope, aside(a), &a.path).cmp(&(rank(b), &b.scope, aside(b), &b.path))
         });
         let mut builder =
             CatalogBuilder { catalog: Self::default(), taken: BTreeMap::new(), project_override };

@@ -7,7 +7,7 @@ use belljar_policy::ShownText;
 
 use crate::agent::name::{is_unfit_name, unfit_message};
 use crate::agent::{
-    AgentContext, AgentDefinition, NotAnAgent, ParsedAgentFile, own, parse_agent_in,
+    AgentContext, AgentDefinition, NotAnAgent, ParsedAgentFile, forms, own, parse_agent_in,
     parse_too_large,
 };
 use crate::diagnostic::{Diagnostic, FileFindings, FilePosition};
@@ -123,7 +123,7 @@ impl CatalogItem for AgentDefinition {
     type Context = AgentContext;
 
     fn accepts_path(below: &Path) -> bool {
-        is_markdown(below)
+        forms::may_be_agent(below)
     }
 
     fn read_file(path: &Path, bytes: &[u8], context: &AgentContext) -> FileRead<Self> {

@@ -31,6 +31,7 @@ mod yaml;
 
 pub use agent::builtin_tools;
 pub use agent::builtin_tools::BUILTIN_TOOLS;
+pub use agent::forms::may_hold_agent;
 pub use agent::{
     AgentContext, AgentDefinition, AgentReadiness, AliasStatus, CanonicalForm, FrontmatterShapes,
     KnownTools, MissingToolPolicy, NarrowingField, NoCanonicalForm, NotAnAgent, NotKept,

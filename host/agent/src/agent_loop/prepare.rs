@@ -241,6 +241,7 @@ fn find_delegates(job: &AgentJob) -> DelegateSet {
         host.delegate_listing(&job.shared.workspace),
         &said,
         &agent.definition,
+        &agent.id.scope,
     )
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct DelegateSet {
     granted: Option<BTreeSet<String>>,
     max_concurrent: usize,
     allowed_tools: Option<Vec<ToolName>>,
+    /// The parent's library, in which `plugin:name` is looked for.
+    library: Option<AgentScope>,
 }
 
 impl DelegateListing {
@@ -95,15 +97,19 @@ impl DelegateSet {
         listing: Arc<DelegateListing>,
         granted: &[SubagentsAsk],
         parent: &AgentDefinition,
+        scope: &AgentScope,
     ) -> Self {
-        let mut it = Self { listing, ..Self::default() };
+        let library = matches!(scope, AgentScope::Library(_)).then(|| scope.clone());
+        let mut it = Self { listing, library: library.clone(), ..Self::default() };
         it.max_concurrent = granted_side_by_side(granted);
         for said in granted {
             it.narrow_by(said, resolve_operator_names);
         }
         it.granted.clone_from(&it.only);
         if let Some(said) = &parent.subagents {
-            it.narrow_by(said, resolve_definition_names);
+            it.narrow_by(said, |listing, names| {
+                resolve_definition_names(listing, names, library.as_ref())
+            });
         }
         it
     }
@@ -174,7 +180,11 @@ impl DelegateSet {
         let exact = self.ordered_entries().find(|(listed, _)| listed.as_str() == name);
         // The name in grants, for example `library/NAME/agent`.
         let by_id = || self.ordered_entries().find(|(_, agent)| is_identity(name, &agent.id));
-        exact.or_else(by_slug).or_else(by_id).map(|(_, agent)| &agent.id)
+        let by_plugin = || {
+            let library = self.library.as_ref()?;
+            self.ordered_entries().find(|(_, agent)| is_of_plugin(name, &agent.id, library))
+        };
+        exact.or_else(by_slug).or_else(by_id).or_else(by_plugin).map(|(_, agent)| &agent.id)
     }
 
     /// The source that denies this parent an agent, if the name is unknown to the parent.
@@ -224,6 +234,14 @@ fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }
 
+/// Whether `plugin:name`, written in an agent of this library, means the agent: never one of the same name from
+/// elsewhere.
+fn is_of_plugin(name: &str, id: &AgentId, library: &AgentScope) -> bool {
+    let last = name.rsplit_once(':').filter(|(plugin, _)| !plugin.contains('/'));
+    let slug = last.and_then(|(_, last)| Slug::from_name(last));
+    id.scope == *library && slug.is_some_and(|slug| slug == id.slug)
+}
+
 /// Returns whether the operator forbids all delegation to the agent.
 fn is_blocked(host: &Host, id: &AgentId) -> bool {
     let blocked = &host.settings.subagents.blocked_agents;
@@ -248,11 +266,20 @@ impl ListedDelegate {
 
 /// The listed names for a definition's own spellings. A bare name means a library's agent only if unique in
 /// the list.
-fn resolve_definition_names(listing: &DelegateListing, names: &[String]) -> BTreeSet<String> {
+fn resolve_definition_names(
+    listing: &DelegateListing,
+    names: &[String],
+    library: Option<&AgentScope>,
+) -> BTreeSet<String> {
     let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::from_name(name)).collect();
     let chosen = |name: &String, agent: &ListedDelegate| {
         let bare = !agent.is_of_library() || name.as_str() == agent.id.slug.as_str();
-        bare && slugs.contains(&agent.id.slug) || names.contains(name)
+        let of_plugin = || {
+            let library = library.filter(|library| agent.id.scope == **library);
+            library
+                .is_some_and(|library| names.iter().any(|it| is_of_plugin(it, &agent.id, library)))
+        };
+        bare && slugs.contains(&agent.id.slug) || names.contains(name) || of_plugin()
     };
     let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
     found.map(|(name, _)| name.clone()).collect()
@@ -302,10 +329,33 @@ mod tests {
         }
 
         let meant = |name: &str| {
-            resolve_definition_names(&listing, &[name.to_owned()]).into_iter().collect::<Vec<_>>()
+            let names = [name.to_owned()];
+            resolve_definition_names(&listing, &names, None).into_iter().collect::<Vec<_>>()
         };
         assert_eq!(meant("scout"), ["scout"]);
         assert_eq!(meant("Adder"), ["adder"]);
         assert_eq!(meant("library/x/scout"), ["library/x/scout"]);
+    }
+
+    #[test]
+    fn a_plugins_name_means_an_agent_of_the_own_library() {
+        let listing = listing(&[
+            ("adder", "library/x/adder"),
+            ("library/x/scout", "library/x/scout"),
+            ("scout", "home/scout"),
+            ("library/y/scout", "library/y/scout"),
+        ]);
+        let library = AgentScope::Library("x".to_owned());
+        let names = ["kit:scout".to_owned(), "kit:adder".to_owned(), "other/kit:adder".to_owned()];
+        let meant = resolve_definition_names(&listing, &names[..1], Some(&library));
+        assert_eq!(meant.into_iter().collect::<Vec<_>>(), ["library/x/scout"]);
+        assert!(resolve_definition_names(&listing, &names[..1], None).is_empty());
+        let set = DelegateSet { listing, library: Some(library), ..DelegateSet::none() };
+        let found = |name: &str| set.find_agent(name).map(ToString::to_string);
+        assert_eq!(found("kit:scout").as_deref(), Some("library/x/scout"));
+        assert_eq!(found("kit:adder").as_deref(), Some("library/x/adder"));
+        assert_eq!(found(&names[2]), None);
+        let home = DelegateSet { library: None, ..set };
+        assert_eq!(home.find_agent("kit:scout"), None);
     }
 }

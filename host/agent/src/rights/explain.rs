@@ -126,6 +126,11 @@ impl ResolvedAgent {
 
     fn possible_delegates(&self, host: &Host, workspace: &Path) -> DelegateSet {
         let said = host.settings.delegation(&self.id, self.definition.visibility);
-        DelegateSet::from_listing(host.delegate_listing(workspace), &said, &self.definition)
+        DelegateSet::from_listing(
+            host.delegate_listing(workspace),
+            &said,
+            &self.definition,
+            &self.id.scope,
+        )
     }
 }

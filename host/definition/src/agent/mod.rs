@@ -7,6 +7,8 @@
 mod blocked_words;
 pub mod builtin_tools;
 mod canonical;
+mod documents;
+pub(crate) mod forms;
 mod keys;
 mod leftovers;
 mod limit_words;
@@ -175,6 +177,10 @@ pub enum NotAnAgent {
     Wrapped,
     /// A file without frontmatter, with a name like that of documentation, so not reported.
     Documentation,
+    /// A document with fields of another kind, for example a page of a site.
+    OtherDocument,
+    /// A file of TOML, JSON or YAML without an agent's fields, so not reported.
+    OtherFile,
 }
 
 impl AgentDefinition {
@@ -208,13 +214,17 @@ impl NotAnAgent {
                 "its frontmatter stands in a code fence or after a heading; to have that read, set `lenient = true` under `[agents]` in `belljar.toml`, or check with `--lenient`"
             }
             Self::Documentation => "the file is documentation",
+            Self::OtherDocument => {
+                "the file is a document of another kind, by its place or its fields"
+            }
+            Self::OtherFile => "the file has no agent's fields",
         }
     }
 
     /// Whether a scan skips the file without reporting it.
     pub fn is_silent(self) -> bool {
         match self {
-            Self::Documentation => true,
+            Self::Documentation | Self::OtherDocument | Self::OtherFile => true,
             Self::Empty | Self::NoFrontmatter | Self::Wrapped => false,
         }
     }

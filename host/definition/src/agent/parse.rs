@@ -5,6 +5,8 @@ use std::path::Path;
 
 use belljar_policy::{AskedRights, ShownText};
 
+use super::documents::is_document;
+use super::forms::AgentForm;
 use super::recover::{self, RecoveredFields};
 use super::shapes::{self, FrontmatterShapes};
 use super::stated::NarrowingReader;
@@ -67,6 +69,9 @@ pub fn parse_agent_in(
     if bytes.len() > MAX_DEFINITION {
         return parse_too_large(path, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
     }
+    if let Some(form) = AgentForm::for_path(path) {
+        return parse_other_form(form, path, bytes, known_tools);
+    }
     let text = match frontmatter::decode_utf8(bytes) {
         Ok(text) => text,
         Err(_) if frontmatter::is_utf16(bytes) => {
@@ -103,11 +108,50 @@ pub fn parse_agent_in(
             return ParsedAgentFile::Invalid { diagnostics: findings.into_diagnostics() };
         }
     };
+    if is_document(path, &split) {
+        return ParsedAgentFile::NotAnAgent { reason: NotAnAgent::OtherDocument };
+    }
     let definition = read_agent(path, &split, known_tools, shapes, &mut findings);
     let failed = findings.has_errors();
     let diagnostics = findings.into_diagnostics();
     match definition {
         Some(definition) if !failed => {
+            ParsedAgentFile::Agent { definition: Box::new(definition), diagnostics }
+        }
+        Some(_) | None => ParsedAgentFile::Invalid { diagnostics },
+    }
+}
+
+/// Parses an agent in another form than markdown; findings have the lines of the file.
+fn parse_other_form(
+    form: AgentForm,
+    path: &Path,
+    bytes: &[u8],
+    known_tools: &KnownTools,
+) -> ParsedAgentFile {
+    let mut findings = FileFindings::new(path);
+    let rewritten = match form.rewrite(path, bytes, &mut findings) {
+        Ok(rewritten) => rewritten,
+        Err(reason) => return ParsedAgentFile::NotAnAgent { reason },
+    };
+    let mut inner = FileFindings::new(path);
+    let definition = match frontmatter::split_frontmatter(&rewritten.text) {
+        Ok(split) => {
+            let shapes = FrontmatterShapes::Ordinary;
+            read_agent(path, &split, known_tools, shapes, &mut inner)
+        }
+        Err(why) => {
+            say_no_split(why, &mut inner);
+            None
+        }
+    };
+    let failed = findings.has_errors() || inner.has_errors();
+    let mut diagnostics = inner.into_diagnostics();
+    diagnostics.iter_mut().for_each(|finding| rewritten.move_finding(finding));
+    diagnostics.extend(findings.into_diagnostics());
+    match definition {
+        Some(mut definition) if !failed => {
+            definition.body_line = rewritten.body_line();
             ParsedAgentFile::Agent { definition: Box::new(definition), diagnostics }
         }
         Some(_) | None => ParsedAgentFile::Invalid { diagnostics },

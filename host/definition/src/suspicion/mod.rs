@@ -6,6 +6,7 @@
 //! to hide something. The rules are few, with few false alarms, and a paraphrase is not found.
 
 mod hidden;
+mod warned;
 mod wide;
 mod words;
 
@@ -17,6 +18,7 @@ use std::ops::Range;
 use belljar_policy::ShownText;
 
 use crate::AgentDefinition;
+use crate::agent::forms::AgentForm;
 use crate::diagnostic::{clamp_count, place_of};
 
 /// The most suspicions of one rule per file. Each rule has a separate limit, so that many findings of one
@@ -111,7 +113,9 @@ pub fn find_suspicions(text: &str, definition: &AgentDefinition) -> Vec<Suspicio
     hidden::find_hidden_characters(text, &mut found);
     words::find_suspicious_words(text, &mut found);
     // A YAML field may use escapes, so its parsed text is searched too.
-    for field in [&definition.name, &definition.description] {
+    // So may the prompt of a file that is not markdown.
+    let other = AgentForm::for_path(&definition.path).map(|_| &definition.body);
+    for field in [&definition.name, &definition.description].into_iter().chain(other) {
         let mut decoded = SuspicionCollector { text: field, list: Vec::new() };
         hidden::find_hidden_characters(field, &mut decoded);
         words::find_suspicious_words(field, &mut decoded);

@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{
     ENCODED_TEXT, HIDDEN_COMMENT, KEEPS_FROM_USER, OVERRIDES_INSTRUCTIONS, ROLE_MARKERS,
-    SKIPS_APPROVAL, SPEAKS_TO_LOADER, SuspicionCollector,
+    SKIPS_APPROVAL, SPEAKS_TO_LOADER, SuspicionCollector, warned,
 };
 
 /// A gap between two words: blanks, line ends, and the marks of bold, italic and code.
@@ -93,6 +93,9 @@ pub(super) fn find_suspicious_words(text: &str, found: &mut SuspicionCollector<'
     for (rule, regex) in &COMPILED.rules {
         for hit in regex.find_iter(&lower) {
             let hit = trim_hit(&lower, hit.start(), hit.end());
+            if *rule == OVERRIDES_INSTRUCTIONS && warned::is_warning(&lower, &hit) {
+                continue;
+            }
             found.push_quote(rule, hit.start, text.get(hit.clone()).unwrap_or(""));
             if found.is_full(rule) {
                 break;

@@ -146,9 +146,11 @@ pub(crate) async fn read_text(
 fn why_not(reason: NotAnAgent) -> &'static str {
     match reason {
         NotAnAgent::Wrapped => "its frontmatter stands in a code fence or after a heading",
-        NotAnAgent::Empty | NotAnAgent::NoFrontmatter | NotAnAgent::Documentation => {
-            reason.as_str()
-        }
+        NotAnAgent::Empty
+        | NotAnAgent::NoFrontmatter
+        | NotAnAgent::Documentation
+        | NotAnAgent::OtherDocument
+        | NotAnAgent::OtherFile => reason.as_str(),
     }
 }
 
