@@ -139,7 +139,8 @@ fn a_name_is_taken_once_and_has_to_be_one() {
     let before = world.home_state();
     add(&world, &source, &["--yes"]).exits(2).complains("belljar agents update lib");
     add(&world, &source, &["--yes", "--name", "../x"]).exits(2).complains("is no name");
-    add(&world, Path::new("https://example.org/x"), &[]).exits(2).complains("clone it");
+    let bare = Path::new("https://example.org/x");
+    add(&world, bare, &[]).exits(2).complains("does not say what it is");
     add(&world, Path::new("nowhere"), &[]).exits(2).complains("cannot be used");
     assert_eq!(world.home_state(), before);
     add(&world, &source, &["--yes", "--name", "other"]).exits(0);

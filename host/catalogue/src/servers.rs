@@ -288,6 +288,7 @@ pub fn broker_program(name: &str, setting: &McpProgram) -> Program {
         read: setting.read.clone(),
         write: setting.write.clone(),
         network: setting.network,
+        only_port: None,
         memory: setting.memory_mib.saturating_mul(1 << 20),
         processes: setting.processes,
     }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Some(first) if first == setup::walls::VICTIM => return belljar_prove::wall::be_victim(),
         #[cfg(target_os = "linux")]
         Some(first) if first == setup::walls::ATTACK => return commands::attack_the_wall(words),
+        Some(first) if first == setup::walls::HELPER => return libraries::serve_helper(words),
         Some(first) if first == setup::walls::KEEPER => {
             return belljar_os_sandbox::keep_hook(&words.next().unwrap_or_default());
         }
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
             return belljar_os_sandbox::keep_program(&program, &[setup::walls::PROGRAM.into()]);
         }
         Some(first) if first == setup::walls::PROGRAM => {
-            return belljar_os_sandbox::become_program(&words.next().unwrap_or_default());
+            let program = words.next().unwrap_or_default();
+            return belljar_os_sandbox::become_program(&program, words);
         }
         Some(_) | None => {}
     }

@@ -90,6 +90,7 @@ mod tests {
                 read: BTreeSet::new(),
                 write: BTreeSet::new(),
                 network: false,
+                only_port: None,
                 memory: 0,
                 processes: 0,
             };

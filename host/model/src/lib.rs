@@ -54,4 +54,6 @@ pub use types::{
     ChatMessage, ChatRequest, Effort, ModelReply, Sampling, StopReason, TokenUsage, ToolCall,
     ToolChoice, ToolResult, ToolSpec,
 };
-pub use wire::{EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client};
+pub use wire::{
+    EndpointError, MaxTokensField, RetryPolicy, WireModel, http_client, http_client_builder,
+};

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
-    PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _,
-    RulesetError, RulesetStatus, Scope, make_bitflags,
+    NetPort, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
 use crate::wall::AllowedAccess;
@@ -20,13 +20,22 @@ const WANTED: ABI = ABI::V7;
 /// its rule would not match.
 static HELD: Mutex<Vec<PathFd>> = Mutex::new(Vec::new());
 
-/// Restricts the current thread, and all threads it makes, to the paths. `network`: whether TCP connections
-/// are allowed. Returns the version of landlock in force, and which parts an old kernel lacks.
+/// The TCP connections that a process may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TcpReach {
+    Nowhere,
+    /// To this port, at any address.
+    OnePort(u16),
+    Anywhere,
+}
+
+/// Confines this thread and threads made later. Returns the version of the interface in force, and the parts
+/// that an old kernel lacks.
 pub(crate) fn confine_files(
     paths: &BTreeMap<PathBuf, AllowedAccess>,
-    network: bool,
+    reach: TcpReach,
 ) -> Result<(u32, Option<String>), String> {
-    let status = restrict_paths(paths, network).map_err(|error| error.to_string())?;
+    let status = restrict_paths(paths, reach).map_err(|error| error.to_string())?;
     let version = match status.landlock {
         LandlockStatus::NotEnabled => return Err("the kernel has it switched off".to_owned()),
         LandlockStatus::NotImplemented => return Err("the kernel does not have it".to_owned()),
@@ -47,7 +56,7 @@ pub(crate) fn confine_files(
 
 fn restrict_paths(
     paths: &BTreeMap<PathBuf, AllowedAccess>,
-    network: bool,
+    reach: TcpReach,
 ) -> Result<RestrictionStatus, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -57,10 +66,13 @@ fn restrict_paths(
         // No signals to processes outside, and no connection to their abstract sockets: the broker and its
         // children are reached by requests only.
         .scope(Scope::from_all(WANTED))?;
-    if !network {
+    if reach != TcpReach::Anywhere {
         ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
     }
     let mut created = ruleset.create()?;
+    if let TcpReach::OnePort(port) = reach {
+        created = created.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+    }
     for (path, allowed) in paths {
         // A path that does not exist needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };

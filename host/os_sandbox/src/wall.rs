@@ -275,7 +275,11 @@ impl Wall {
         let mut raised = WallStatus::default();
         #[cfg(target_os = "linux")]
         {
-            match crate::files::confine_files(&self.let_through(), self.network) {
+            let reach = match self.network {
+                true => crate::files::TcpReach::Anywhere,
+                false => crate::files::TcpReach::Nowhere,
+            };
+            match crate::files::confine_files(&self.let_through(), reach) {
                 Ok((version, lacks)) => {
                     raised.landlock = Some(version);
                     raised.missing.extend(lacks);

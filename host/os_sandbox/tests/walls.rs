@@ -35,7 +35,9 @@ fn main() -> ExitCode {
         ["program-keeper", program] => {
             belljar_os_sandbox::keep_program(program.as_ref(), &["program".into()])
         }
-        ["program", program] => belljar_os_sandbox::become_program(program.as_ref()),
+        ["program", program] => {
+            belljar_os_sandbox::become_program(program.as_ref(), std::iter::empty())
+        }
         ["part", name, directory] => {
             parts::play(name, std::path::Path::new(directory));
             ExitCode::SUCCESS

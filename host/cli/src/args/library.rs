@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::args::server::TenantArg;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum LibraryCommand {
     /// Add a library of agents, after showing what each asks for and what looks suspicious
@@ -24,16 +26,30 @@ pub(crate) enum LibraryCommand {
     },
 }
 
+/// `belljar add`, which is `belljar agents add`.
+#[derive(Debug, Args)]
+pub(crate) struct AddSourceArgs {
+    #[command(flatten)]
+    pub(crate) add: AddArgs,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// A directory, a local git repository, or a `.tar.gz`; nothing of it is run
+    /// Where it is: `owner/repo[/folder][@tag]` of GitHub, an https address of a git repository or an
+    /// archive, `npm:PACKAGE`, or on this machine a directory, a git repository, a `.zip`, `.tar`,
+    /// `.tar.gz` or `.md`; nothing of it is run
     pub(crate) source: PathBuf,
-    /// The library's name [default: the last part of the source's path]
+    /// The library's name [default: the last part of the source]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// The branch, tag or commit of a git repository [default: what is checked out]
     #[arg(long, value_name = "REV")]
     pub(crate) rev: Option<String>,
+    /// Show a row for each agent and each line that looks suspicious, however many there are
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) details: bool,
     /// Install without asking; look at what is shown without it first
     #[arg(long, short)]
     pub(crate) yes: bool,

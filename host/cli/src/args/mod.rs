@@ -17,7 +17,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::args::changes::{ApplyArgs, ChangesArgs, DiscardArgs, UndoArgs};
 use crate::args::grants::{ExplainArgs, GrantArgs, RevokeArgs};
-use crate::args::library::LibraryCommand;
+use crate::args::library::{AddSourceArgs, LibraryCommand};
 use crate::args::mcp::McpArgs;
 use crate::args::replay::ReplayArgs;
 use crate::args::server::{
@@ -98,6 +98,8 @@ pub(crate) enum CliCommand {
     /// machine has; never overwrites. With
     /// `--workspace`, write what belongs into that workspace instead
     Init(InitArgs),
+    /// Add agents that somebody else wrote, from this machine or an address; the same as `agents add`
+    Add(AddSourceArgs),
     /// Look at agents; add, update and remove libraries of them
     #[command(alias = "agent")]
     Agents(AgentsArgs),
@@ -321,8 +323,11 @@ pub(crate) struct AgentsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
-    /// List all agents with their status
+    /// List the agents with their status; of large libraries the number of their agents
     List {
+        /// List the agents of this library
+        #[arg(long, value_name = "NAME")]
+        library: Option<String>,
         /// Name every tool, and print descriptions in full
         #[arg(long, short, conflicts_with = "json")]
         verbose: bool,

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, F
         CliCommand::Init(init) => {
             init::run(init, &places()?, args.global.workspace.is_some(), walls, out)
         }
+        CliCommand::Add(args) => libraries::add_source(&args.add, &args.of, &places()?, walls, out),
         CliCommand::Agents(agents) => catalogue::agents::run(agents, places()?, walls, out),
         CliCommand::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
         CliCommand::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),

@@ -1,19 +1,18 @@
-//! A library in a tar archive. Only regular files are read, and nothing is unpacked: what counts
-//! is kept in memory, within bounds.
+//! A library in an archive: tar, compressed or not, or zip. Only regular files are read, and nothing is
+//! unpacked: what counts is kept in memory, within bounds.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 
-use belljar_definition::MAX_DEFINITION;
 use belljar_policy::ShownText;
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 
-use super::folder::{self, MAX_READING, WorkDeadline};
-use super::gather::{FileGatherer, unfit_reason};
+use super::folder::{MAX_READING, WorkDeadline};
+use super::gather::{CollectScope, FileGatherer, unfit_reason};
 use super::members::{ArchiveMember, MemberReader};
+use super::zip;
 use crate::setup::exit::Failure;
 
 /// Bytes of an archive once decompressed. A repository of agents has a few million with its
@@ -21,44 +20,56 @@ use crate::setup::exit::Failure;
 pub(super) const MAX_UNPACKED: u64 = 256 << 20;
 
 /// Bytes of a compressed archive: as many as an archive of what does not compress has.
-const MAX_PACKED: u64 = MAX_UNPACKED;
+pub(super) const MAX_PACKED: u64 = MAX_UNPACKED;
 
-/// Bytes of markdown held until the common folder is known.
-const MAX_TEXT: usize = 64 << 20;
+/// Bytes of text held until the common folder is known.
+pub(super) const MAX_TEXT: usize = 64 << 20;
 
 /// Kept bytes of a path: more than any installable file's path.
 const MAX_KEPT_PATH: usize = 1 << 10;
 
-/// Reads a `.tar.gz`. A single folder around everything, as such archives have, is left away.
-pub(super) fn read_compressed(path: &Path, gather: &mut FileGatherer) -> Result<(), Failure> {
-    let shown = ShownText::new(&path.to_string_lossy()).to_string();
-    let (file, _) = folder::open_file(path)
-        .map_err(|error| Failure::usage(format!("failed to open `{shown}`: {error}")))?;
+/// Reads an archive, whose first bytes say of which kind it is. A single folder around everything, as such
+/// archives have, is left away.
+pub(super) fn read_archive(
+    mut file: File,
+    shown: &str,
+    gather: &mut FileGatherer,
+) -> Result<(), Failure> {
     let until = WorkDeadline::after_limit(MAX_READING);
-    // Bounded on both sides: what unpacks to nothing takes time as well.
-    let packed = BoundedReader { reader: BufReader::new(file), left: MAX_PACKED, until };
-    let entries = read_entries(MultiGzDecoder::new(BufReader::new(packed)), until, gather)
+    let entries = read_by_kind(&mut file, until, gather)
         .map_err(|why| why.into_failure(&format!("`{shown}`")))?;
     let strip = single_folder(&entries);
     gather_entries(entries, strip, gather)
 }
 
-/// Reads what git gave of a commit.
-pub(super) fn read_tar(file: File, gather: &mut FileGatherer) -> Result<(), Failure> {
-    let entries =
-        read_entries(BufReader::new(file), WorkDeadline::after_limit(MAX_READING), gather)
-            .map_err(|why| why.into_failure("what git gave of the commit"))?;
-    gather_entries(entries, None, gather)
+fn read_by_kind(
+    file: &mut File,
+    until: WorkDeadline,
+    gather: &mut FileGatherer,
+) -> Result<Vec<ArchiveEntry>, UnreadableArchive> {
+    let mut begin = Vec::new();
+    (&mut *file).take(4).read_to_end(&mut begin)?;
+    file.seek(SeekFrom::Start(0))?;
+    // Bounded on both sides: what unpacks to nothing takes time as well.
+    let packed = |file: &mut File| -> io::Result<_> {
+        let reader = BufReader::new(file.try_clone()?);
+        Ok(BufReader::new(BoundedReader { reader, left: MAX_PACKED, until }))
+    };
+    match begin.as_slice() {
+        [0x1f, 0x8b, ..] => read_entries(MultiGzDecoder::new(packed(file)?), until, gather),
+        [b'P', b'K', ..] => zip::read_entries(file, until, gather),
+        _ => read_entries(packed(file)?, until, gather),
+    }
 }
 
 /// One entry, with `/` between the parts of its path.
-struct ArchiveEntry {
-    path: String,
-    content: EntryContent,
+pub(super) struct ArchiveEntry {
+    pub(super) path: String,
+    pub(super) content: EntryContent,
 }
 
-enum EntryContent {
-    /// Markdown, whole unless it is longer than an agent may be.
+pub(super) enum EntryContent {
+    /// Text that counts, whole unless it is longer than a file may be.
     Text(Vec<u8>),
     /// A regular file that is not looked at.
     File,
@@ -67,7 +78,7 @@ enum EntryContent {
 }
 
 /// Why an archive is not read.
-enum UnreadableArchive {
+pub(super) enum UnreadableArchive {
     Io(io::Error),
     Bounds(Failure),
 }
@@ -111,10 +122,10 @@ fn read_entries(
         if member.kind == EntryType::Directory {
             continue;
         }
-        let (path, content) = match classify_member(&member) {
+        let (path, content) = match classify_member(&member, gather.scope()) {
             (path, Some(content)) => (path, content),
             (path, None) => {
-                let bytes = members.read_content(MAX_DEFINITION as u64 + 1)?;
+                let bytes = members.read_content(gather.longest_file() as u64 + 1)?;
                 total = total.saturating_add(bytes.len());
                 if total > MAX_TEXT {
                     return Err(too_large().into());
@@ -127,23 +138,35 @@ fn read_entries(
     Ok(found)
 }
 
-/// The path of a member, and its kind; `None` = markdown, to be read.
-fn classify_member(member: &ArchiveMember) -> (String, Option<EntryContent>) {
-    let path = String::from_utf8_lossy(&member.path);
-    let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
-    let plain = path.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
+/// The path of a member, and its kind; `None` = text that counts, to be read.
+fn classify_member(member: &ArchiveMember, scope: CollectScope) -> (String, Option<EntryContent>) {
     let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
+    let is_link = matches!(member.kind, EntryType::Symlink | EntryType::Link);
+    classify_entry(&member.path, is_file, is_link, scope)
+}
+
+/// The path of an entry that is no folder, and its kind; `None` = text that counts, to be read.
+pub(super) fn classify_entry(
+    path: &[u8],
+    is_file: bool,
+    is_link: bool,
+    scope: CollectScope,
+) -> (String, Option<EntryContent>) {
+    let shown = String::from_utf8_lossy(path);
+    let leads_out = shown.starts_with('/') || shown.split('/').any(|part| part == "..");
+    let plain = shown.split('/').filter(|part| *part != ".").collect::<Vec<_>>().join("/");
+    let name = plain.rsplit('/').next().unwrap_or(&plain);
     let content = if leads_out {
         EntryContent::Unfit("its path leads out of the archive")
     } else if plain.len() > MAX_KEPT_PATH {
         EntryContent::Unfit("its path is empty or too long")
-    } else if matches!(member.kind, EntryType::Symlink | EntryType::Link) {
+    } else if is_link {
         EntryContent::Unfit("it is a link")
     } else if !is_file {
         EntryContent::Unfit("it is no regular file")
-    } else if !is_markdown(&plain) {
+    } else if !scope.may_read(name) {
         EntryContent::File
-    } else if std::str::from_utf8(&member.path).is_err() {
+    } else if std::str::from_utf8(path).is_err() {
         EntryContent::Unfit("its name is not UTF-8")
     } else {
         return (plain, None);
@@ -152,7 +175,7 @@ fn classify_member(member: &ArchiveMember) -> (String, Option<EntryContent>) {
 }
 
 /// The beginning of a path that is too long to be kept whole.
-fn clip_path(mut path: String) -> String {
+pub(super) fn clip_path(mut path: String) -> String {
     if path.len() > MAX_KEPT_PATH {
         let end = (0..=MAX_KEPT_PATH).rev().find(|end| path.is_char_boundary(*end));
         path.truncate(end.unwrap_or_default());
@@ -199,11 +222,7 @@ fn single_folder(entries: &[ArchiveEntry]) -> Option<String> {
     }
 }
 
-fn is_markdown(path: &str) -> bool {
-    path.to_ascii_lowercase().ends_with(".md")
-}
-
-fn too_large() -> io::Error {
+pub(super) fn too_large() -> io::Error {
     let why = format!("it holds more than {MAX_UNPACKED} bytes, or too much text");
     io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
@@ -258,13 +277,25 @@ mod tests {
 
     fn read(entries: &[(&str, EntryType, &[u8])]) -> (Vec<String>, Vec<(String, String)>) {
         let mut gather = FileGatherer::default();
-        read_compressed(archive(entries).path(), &mut gather).unwrap();
+        read_archive(archive(entries).reopen().unwrap(), "x", &mut gather).unwrap();
         let collected = gather.into_collected();
         let left = collected.left_out.into_iter().map(|file| (file.path, file.why));
         (collected.files.into_iter().map(|file| file.path).collect(), left.collect())
     }
 
     const FILE: EntryType = EntryType::Regular;
+
+    #[test]
+    fn a_tar_that_is_not_compressed_is_read_too() {
+        let mut builder = tar::Builder::new(Vec::new());
+        builder.append(&header("l/a.md", FILE, 1), &b"a"[..]).unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&builder.into_inner().unwrap()).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut gather = FileGatherer::default();
+        read_archive(file, "x", &mut gather).unwrap();
+        assert_eq!(gather.into_collected().files[0].path, "a.md");
+    }
 
     #[test]
     fn a_folder_around_everything_is_left_away() {
@@ -310,7 +341,8 @@ mod tests {
             encoder.write_all(&zeros).unwrap();
         }
         encoder.finish().unwrap();
-        let failure = read_compressed(file.path(), &mut FileGatherer::default()).unwrap_err();
+        let failure =
+            read_archive(file.reopen().unwrap(), "x", &mut FileGatherer::default()).unwrap_err();
         assert!(failure.message.contains("holds more than"), "{}", failure.message);
     }
 
@@ -318,6 +350,7 @@ mod tests {
     fn what_is_no_archive_is_an_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "plain text").unwrap();
-        assert!(read_compressed(file.path(), &mut FileGatherer::default()).is_err());
+        let file = file.reopen().unwrap();
+        assert!(read_archive(file, "x", &mut FileGatherer::default()).is_err());
     }
 }

@@ -4,7 +4,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 use belljar_catalogue::limits::MAX_AGENT_DEPTH;
-use belljar_definition::MAX_DEFINITION;
 use belljar_policy::ShownText;
 use rustix::fs::FileType;
 
@@ -69,7 +68,7 @@ impl DirectoryWalk<'_> {
         };
         let Some(text) = entry.name.to_str() else {
             let shown = entry.name.to_string_lossy();
-            if shown.to_lowercase().ends_with(".md") {
+            if self.gather.scope().may_read(&shown) {
                 self.gather.leave_out(&join(&shown), "its name is not UTF-8");
             }
             return Ok(());
@@ -112,7 +111,7 @@ impl DirectoryWalk<'_> {
                 return Ok(None);
             }
             let mut bytes = Vec::new();
-            file.take(MAX_DEFINITION as u64 + 1).read_to_end(&mut bytes)?;
+            file.take(self.gather.longest_file() as u64 + 1).read_to_end(&mut bytes)?;
             Ok(Some(bytes))
         };
         match read() {

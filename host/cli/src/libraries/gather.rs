@@ -1,9 +1,10 @@
 //! The choice of a source's files, within bounds, and the left-out ones with reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use belljar_catalogue::limits::{MAX_AGENT_DEPTH, MAX_AGENT_FILES};
-use belljar_definition::MAX_DEFINITION;
+use belljar_definition::{MAX_DEFINITION, may_hold_agent};
 use belljar_policy::ShownText;
 
 use crate::setup::exit::Failure;
@@ -14,14 +15,58 @@ pub(super) const MAX_ENTRIES: usize = 100_000;
 /// Bytes of all agent files together: what a few hundred of the longest have.
 const MAX_TOTAL: usize = 32 << 20;
 
+/// Bytes of one file of a source that is read whole: longer than every honest script or template.
+const MAX_ANY_FILE: usize = 4 << 20;
+
+/// Bytes of all files of a source that is read whole.
+const MAX_ANY_TOTAL: usize = 64 << 20;
+
 /// Left-out files named one by one.
 const MAX_LEFT_OUT: usize = 500;
 
 /// Bytes of a path below the source.
 const MAX_PATH: usize = 512;
 
-/// Hidden folders in which programs look for agents. Only `agent` and `agents` below them count.
-const PLACES_OF_AGENTS: &[&str] = &[".claude", ".opencode", ".github"];
+/// Hidden folders in which programs look for agents. Only a folder of agents below them counts.
+const PLACES_OF_AGENTS: &[&str] = &[
+    ".agent",
+    ".agents",
+    ".agentsmesh",
+    ".amazonq",
+    ".augment",
+    ".belljar",
+    ".claude",
+    ".codebuddy",
+    ".codex",
+    ".config",
+    ".copilot",
+    ".crush",
+    ".cursor",
+    ".devin",
+    ".factory",
+    ".gemini",
+    ".github",
+    ".goose",
+    ".grok",
+    ".iflow",
+    ".junie",
+    ".kilo",
+    ".kilocode",
+    ".kimi",
+    ".kiro",
+    ".netclaw",
+    ".opencode",
+    ".pi",
+    ".qoder",
+    ".qwen",
+    ".smallcode",
+    ".trae",
+    ".windsurf",
+];
+
+/// Folders of agents in these places, and below a skill.
+const FOLDERS_OF_AGENTS: &[&str] =
+    &["agent", "agents", "chatmodes", "cli-agents", "droids", "modes", "recipes", "subagents"];
 
 /// Folders of other kinds of markdown with fields, for example `commands`.
 const OTHER_KINDS: &[&str] =
@@ -61,9 +106,61 @@ pub(crate) struct CollectedSource {
     pub(crate) folders: BTreeSet<String>,
 }
 
+/// The files of a source that are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum CollectScope {
+    /// Files that may be agents.
+    #[default]
+    Agents,
+    /// Every regular file, hidden ones included: for sources of more than agents.
+    #[allow(dead_code, reason = "plugins are read with it")]
+    Everything,
+}
+
+impl CollectScope {
+    /// The most bytes of one file; longer ones are left out.
+    pub(super) fn longest_file(self) -> usize {
+        match self {
+            Self::Agents => MAX_DEFINITION,
+            Self::Everything => MAX_ANY_FILE,
+        }
+    }
+
+    /// Whether a file of this name may be one that is read, whatever its folder.
+    pub(super) fn may_read(self, name: &str) -> bool {
+        match self {
+            Self::Agents => is_markdown(name) || is_other_form(name),
+            Self::Everything => true,
+        }
+    }
+
+    fn file_verdict(self, path: &str) -> FileVerdict {
+        match self {
+            Self::Agents => file_verdict(path),
+            Self::Everything => match unfit_reason(path) {
+                Some(why) => FileVerdict::LeaveOut(why),
+                // The folder of git itself is never content.
+                None if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) => {
+                    FileVerdict::Pass
+                }
+                None => FileVerdict::Read,
+            },
+        }
+    }
+
+    /// The most files, and the most bytes of all of them.
+    fn file_bounds(self) -> (usize, usize) {
+        match self {
+            Self::Agents => (MAX_AGENT_FILES, MAX_TOTAL),
+            Self::Everything => (MAX_ENTRIES, MAX_ANY_TOTAL),
+        }
+    }
+}
+
 /// Takes files one by one.
 #[derive(Debug, Default)]
 pub(super) struct FileGatherer {
+    scope: CollectScope,
     files: BTreeMap<String, Vec<u8>>,
     /// Those of the files, in lower case.
     paths: BTreeSet<String>,
@@ -88,6 +185,16 @@ pub(super) enum FileVerdict {
 }
 
 impl FileGatherer {
+    /// A gatherer of these files.
+    pub(super) fn with_scope(scope: CollectScope) -> Self {
+        Self { scope, ..Self::default() }
+    }
+
+    /// The files that are read.
+    pub(super) fn scope(&self) -> CollectScope {
+        self.scope
+    }
+
     /// Counts one entry of the source.
     pub(super) fn count_entry(&mut self) -> Result<(), Failure> {
         self.entries += 1;
@@ -102,7 +209,7 @@ impl FileGatherer {
 
     /// Whether to read the file at this path; notes a file left out.
     pub(super) fn wants_file(&mut self, path: &str) -> bool {
-        match file_verdict(path) {
+        match self.scope.file_verdict(path) {
             // On a file system without letter case both would be one file, ambiguously.
             FileVerdict::Read if self.paths.contains(&path.to_lowercase()) => {
                 self.leave_out(path, "another file has this path too");
@@ -121,17 +228,40 @@ impl FileGatherer {
         }
     }
 
+    /// Notes a wanted file whose content comes later, so that no other file takes its path.
+    pub(super) fn reserve_path(&mut self, path: &str) {
+        self.paths.insert(path.to_lowercase());
+    }
+
+    /// Notes a file that cannot be read, if its path is one of those that are read.
+    pub(super) fn refuse_file(&mut self, path: &str, why: &str) {
+        if self.wants_file(path) {
+            self.leave_out(path, why);
+        }
+    }
+
+    /// The most bytes of one file.
+    pub(super) fn longest_file(&self) -> usize {
+        self.scope.longest_file()
+    }
+
     /// Keeps a file that was wanted.
     pub(super) fn keep_file(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Failure> {
-        if bytes.len() > MAX_DEFINITION {
+        // Most files of these forms are no agents, and are not counted.
+        let is_other = self.scope == CollectScope::Agents && is_other_form(path);
+        if is_other && (bytes.len() > MAX_DEFINITION || !may_hold_agent(Path::new(path), &bytes)) {
+            return Ok(());
+        }
+        if bytes.len() > self.longest_file() {
             self.leave_out(path, "it is longer than an agent may be");
             return Ok(());
         }
         self.total += bytes.len();
-        if self.total > MAX_TOTAL || self.files.len() >= MAX_AGENT_FILES {
+        let (most_files, most_bytes) = self.scope.file_bounds();
+        if self.total > most_bytes || self.files.len() >= most_files {
             return Err(Failure::usage(format!(
-                "the source has more than {MAX_AGENT_FILES} markdown files, or more than \
-                 {MAX_TOTAL} bytes of them"
+                "the source has more than {most_files} files of the kind that is read, or more than \
+                 {most_bytes} bytes of them"
             ))
             .with_hint("give the folder in it that holds the agents"));
         }
@@ -176,23 +306,32 @@ pub(super) fn unfit_reason(path: &str) -> Option<&'static str> {
 fn file_verdict(path: &str) -> FileVerdict {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folders: Vec<&str> = folders.split('/').filter(|folder| !folder.is_empty()).collect();
+    let known = |list: &[&str], folder: &str| list.contains(&folder.to_ascii_lowercase().as_str());
     let mut hidden = folders.iter().enumerate().filter(|(_, folder)| folder.starts_with('.'));
     let is_place = |(at, folder): (usize, &&str)| {
-        let below = folders.get(at + 1);
-        PLACES_OF_AGENTS.contains(folder) && matches!(below, Some(&"agent" | &"agents"))
+        let below = folders.get(at + 1..).unwrap_or_default();
+        PLACES_OF_AGENTS.contains(folder) && below.iter().any(|it| known(FOLDERS_OF_AGENTS, it))
     };
     if name.starts_with('.') || !hidden.all(is_place) {
         return FileVerdict::Pass;
     }
-    let known = |list: &[&str], folder: &str| list.contains(&folder.to_ascii_lowercase().as_str());
-    if let Some(folder) = folders.iter().find(|folder| known(OTHER_KINDS, folder)) {
-        return FileVerdict::Other(ShownText::clip_line(folder, 80).to_string());
+    if let Some(at) = folders.iter().position(|folder| known(OTHER_KINDS, folder)) {
+        let folder = folders.get(at).copied().unwrap_or_default();
+        // A skill may bring agents of its own: `skills/NAME/agents/x.md`.
+        let below = folders.get(at + 2..).unwrap_or_default();
+        let is_skill = known(&["skills", "skill"], folder);
+        if !is_skill || !below.iter().any(|it| known(FOLDERS_OF_AGENTS, it)) {
+            return FileVerdict::Other(ShownText::clip_line(folder, 80).to_string());
+        }
     }
-    let is_markdown = name.len() > 3
-        && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
-    if !is_markdown {
+    if !is_markdown(name) {
         let named = folders.iter().find(|folder| known(NAMED, folder));
-        return named.map_or(FileVerdict::Pass, |folder| FileVerdict::Other((*folder).to_owned()));
+        if let Some(folder) = named {
+            return FileVerdict::Other((*folder).to_owned());
+        }
+        let reads =
+            is_other_form(name) && unfit_reason(path).is_none() && folders.len() <= MAX_AGENT_DEPTH;
+        return if reads { FileVerdict::Read } else { FileVerdict::Pass };
     }
     if name.eq_ignore_ascii_case("SKILL.md") {
         return FileVerdict::Other("skills".to_owned());
@@ -213,6 +352,16 @@ fn file_verdict(path: &str) -> FileVerdict {
     FileVerdict::Read
 }
 
+/// Whether a name is one of a form in which programs keep agents beside markdown.
+fn is_other_form(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".toml", ".json", ".yaml", ".yml"].iter().any(|end| name.ends_with(end))
+}
+
+fn is_markdown(name: &str) -> bool {
+    name.len() > 3 && name.get(name.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +374,18 @@ mod tests {
             ("Agents/x.MD", FileVerdict::Read),
             (".claude/agents/a.md", FileVerdict::Read),
             ("x/.opencode/agent/sub/a.md", FileVerdict::Read),
+            (".gemini/agents/a.md", FileVerdict::Read),
+            (".kiro/agents/a.json", FileVerdict::Read),
+            (".factory/droids/a.md", FileVerdict::Read),
+            (".github/chatmodes/a.chatmode.md", FileVerdict::Read),
+            (".config/opencode/agent/a.md", FileVerdict::Read),
+            (".amazonq/cli-agents/a.json", FileVerdict::Read),
+            ("categories/x/a.toml", FileVerdict::Read),
+            ("skills/s/agents/a.md", FileVerdict::Read),
+            ("skills/agents/a.md", other("skills")),
+            ("commands/x/agents/a.md", other("commands")),
+            (".vscode/agents/a.md", FileVerdict::Pass),
+            (".claude/settings.json", FileVerdict::Pass),
             (".claude/commands/a.md", FileVerdict::Pass),
             (".git/agents/a.md", FileVerdict::Pass),
             (".github/agents/.hidden/a.md", FileVerdict::Pass),

@@ -171,9 +171,7 @@ impl WrittenLibrary {
         if parse_exact_slug(&directory).is_none() {
             return Err("its directory is no plain name".to_owned());
         }
-        if !source.path().is_absolute() {
-            return Err("the path of its source is not absolute".to_owned());
-        }
+        source.check_recorded()?;
         let is_id = |id: &String| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
         if !revision.as_ref().is_none_or(is_id) {
             return Err("its revision is no commit".to_owned());
@@ -208,7 +206,8 @@ mod tests {
 
     fn lock() -> LibraryLock {
         let files = BTreeMap::from([(PathBuf::from("a/b c.md"), Digest::hash_bytes(b"x"))]);
-        let source = LibrarySource::Git { path: "/srv/x".into(), rev: Some("main".into()) };
+        let source =
+            LibrarySource::Git { path: "/srv/x".into(), rev: Some("main".into()), folder: None };
         let installed = InstalledLibrary {
             directory: "x-00ff".into(),
             source,

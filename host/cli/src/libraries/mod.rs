@@ -2,14 +2,17 @@
 //! agreement.
 //!
 //! ```text
-//! source ──> git | archive | directory ──> gather ──> (vetting, a person's yes) ──> shelf ──> lock
+//! address ──> fetch ──┐
+//! source ─────────────┴─> commit | archive | directory ──> gather ──> (vetting, a person's yes) ──> shelf ──> lock
 //! ```
 //!
 //! Nothing of a library is ever run. Its files are a stranger's text until parsed, and a right needs the
 //! operator's grant.
 
 mod archive;
+mod commit;
 mod directory;
+mod fetch;
 mod folder;
 mod gather;
 mod git;
@@ -18,13 +21,15 @@ mod members;
 mod repository;
 mod shelf;
 mod source;
+mod zip;
 
 use belljar_catalogue::{API_LIBRARY, LibraryRoot};
 
 use crate::setup::exit::Failure;
 use crate::setup::home::HomePaths;
 
-pub(crate) use gather::{CollectedSource, GatheredFile, LeftOutFile};
+pub(crate) use fetch::{SourceFetcher, serve_helper};
+pub(crate) use gather::{CollectScope, CollectedSource, GatheredFile, LeftOutFile};
 pub(crate) use lock::{InstalledLibrary, LibraryLock};
 pub(crate) use shelf::LibraryShelf;
 pub(crate) use source::{LibrarySource, PreparedSource};

@@ -74,12 +74,13 @@ const ELSEWHERE_BY: &[(&str, &str)] = &[
     ("reftable", "keeps its references in a form that is not read (`reftable`)"),
 ];
 
-/// Copies a work tree's or a bare repository to a directory that is not there yet.
+/// Copies a work tree's or a bare repository to a directory that is not there yet. Returns whether the
+/// repository has any commit.
 pub(super) fn copy_repository(
     from: &Path,
     to: &Path,
     until: WorkDeadline,
-) -> Result<(), RepositoryFault> {
+) -> Result<bool, RepositoryFault> {
     let folder = open_repository(from)?;
     for (path, what) in ELSEWHERE_BY {
         if is_there(&folder, path)? {
@@ -102,9 +103,9 @@ pub(super) fn copy_repository(
     }
     let packed: String = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
     fs::write(to.join("packed-refs"), packed)?;
-    fs::write(to.join("HEAD"), head + "\n")?;
+    fs::write(to.join("HEAD"), format!("{head}\n"))?;
     fs::write(to.join("config"), copy_config(is_long))?;
-    Ok(())
+    Ok(!refs.is_empty() || is_id(&head))
 }
 
 /// The copy's configuration; `is_long` = its ids have 64 digits.
@@ -342,7 +343,7 @@ fn is_kept(name: &str) -> bool {
 }
 
 /// As git wants them, and no more than a screen shows.
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')
@@ -384,7 +385,7 @@ mod tests {
         dir
     }
 
-    fn taken(dir: &tempfile::TempDir) -> Result<(), RepositoryFault> {
+    fn taken(dir: &tempfile::TempDir) -> Result<bool, RepositoryFault> {
         let to = dir.path().join("to");
         let _ = fs::remove_dir_all(&to);
         copy_repository(

@@ -39,6 +39,17 @@ pub(crate) struct LibraryShelf {
 }
 
 impl LibraryShelf {
+    /// Makes the directory, if missing: what the OS sandbox lets through has to be there before.
+    pub(crate) fn make_directory(places: &HomePaths) -> Result<(), Failure> {
+        let dir = places.libraries_directory();
+        below::in_home(&places.home, &dir).map(drop).map_err(|error| {
+            Failure::new(format!(
+                "the libraries in `{}` cannot be changed: {error}",
+                dir.to_shown()
+            ))
+        })
+    }
+
     /// Opens the directory, made if missing, locks it for this process and reads the installed libraries.
     pub(crate) fn open_locked(places: &HomePaths) -> Result<Self, Failure> {
         let dir = places.libraries_directory();
@@ -48,7 +59,7 @@ impl LibraryShelf {
                 dir.to_shown()
             ))
         };
-        below::in_home(&places.home, &dir).map_err(failed)?;
+        Self::make_directory(places)?;
         let busy = open_private(&dir.join(BUSY)).map_err(failed)?;
         match busy.try_lock() {
             Ok(()) => {}
@@ -62,7 +73,8 @@ impl LibraryShelf {
         Ok(Self { dir, lock, _busy: busy })
     }
 
-    /// The directory, which the OS sandbox has to let through.
+    /// The directory.
+    #[cfg(test)]
     pub(crate) fn directory_path(&self) -> &Path {
         &self.dir
     }

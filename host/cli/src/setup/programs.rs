@@ -338,6 +338,7 @@ mod tests {
                 read: BTreeSet::new(),
                 write: BTreeSet::new(),
                 network: false,
+                only_port: None,
                 memory: 0,
                 processes: 0,
             })

@@ -42,6 +42,9 @@ pub(crate) const PROGRAM_KEEPER: &str = "keep-program";
 /// The hidden first argument for becoming a confined program.
 pub(crate) const PROGRAM: &str = "become-program";
 
+/// The hidden first argument for a process that fetches from another machine.
+pub(crate) const HELPER: &str = "fetch-outside";
+
 /// The hidden first argument for attacking the OS sandbox from inside.
 pub(crate) const ATTACK: &str = "attack-the-wall";
 
@@ -103,6 +106,11 @@ impl<'a> WallRaiser<'a> {
             let _ = STATE.set(WallState::Off);
         }
         Self { out }
+    }
+
+    /// Whether this process and its children run without an OS sandbox.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(STATE.get(), Some(WallState::Off))
     }
 
     /// Raises the wall for a command in these places. An invalid `belljar.toml` grants nothing here; the

@@ -190,15 +190,24 @@ fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), En
 /// # Errors
 /// When the system's certificates cannot be read.
 pub fn http_client(https: bool) -> Result<reqwest::Client, EndpointError> {
-    reqwest::Client::builder()
+    http_client_builder(https)?
+        .build()
+        .map_err(|error| EndpointError::Setup(quote_text(&error.to_string())))
+}
+
+/// The builder of [`http_client`], for a client with further settings.
+///
+/// # Errors
+///
+/// When the system's certificates cannot be read.
+pub fn http_client_builder(https: bool) -> Result<reqwest::ClientBuilder, EndpointError> {
+    Ok(reqwest::Client::builder()
         .tls_backend_preconfigured(cached_tls_config(https)?)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|error| EndpointError::Setup(quote_text(&error.to_string())))
+        .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION"))))
 }
 
 /// The TLS settings. Loading the system's certificates takes milliseconds, so it happens once per process,

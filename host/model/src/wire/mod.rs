@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 pub(crate) use answer::{AttemptSink, StreamedAnswer};
 pub(crate) use endpoint::Endpoint;
-pub use endpoint::{EndpointError, http_client};
+pub use endpoint::{EndpointError, http_client, http_client_builder};
 
 use crate::limits::{
     AFTER_FINISH_WAIT, MAX_ATTEMPTS, MAX_ERROR_BODY_BYTES, MAX_EVENT_BYTES, MAX_RETRY_AFTER,

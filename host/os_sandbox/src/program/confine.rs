@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Program;
+use crate::files::TcpReach;
 use crate::wall::{AllowedAccess, SYSTEM, Wall, other_threads};
 
 /// The oldest version of landlock that prevents truncating a file outside by its path.
@@ -61,8 +62,13 @@ pub(super) fn confine_to_grants(program: &Program) -> Result<(), String> {
     let paths = program_wall(program)?.let_through();
     let no_sandbox =
         |part: &str, why: String| format!("the OS sandbox does not stand: {part}: {why}");
-    let (version, _) = crate::files::confine_files(&paths, program.network)
-        .map_err(|why| no_sandbox("landlock", why))?;
+    let reach = match (program.network, program.only_port) {
+        (false, _) => TcpReach::Nowhere,
+        (true, Some(port)) => TcpReach::OnePort(port),
+        (true, None) => TcpReach::Anywhere,
+    };
+    let (version, _) =
+        crate::files::confine_files(&paths, reach).map_err(|why| no_sandbox("landlock", why))?;
     if version < LEAST_LANDLOCK {
         let why =
             format!("the kernel has version {version} of it, and {LEAST_LANDLOCK} is the least");

@@ -16,7 +16,7 @@ mod bounds;
 mod confine;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,7 +46,11 @@ pub struct Program {
     pub write: BTreeSet<PathBuf>,
     /// Whether the program may use the network, with any address.
     pub network: bool,
-    /// The most bytes of private memory of each process.
+    /// The one port of TCP connections that a networked program may open; absent = every port. A kernel
+    /// without landlock's rules for connections (before 6.7) does not enforce it.
+    #[serde(default)]
+    pub only_port: Option<u16>,
+    /// Bytes of private memory for each process.
     pub memory: u64,
     /// The most processes beside the first.
     pub processes: u32,
@@ -75,13 +79,13 @@ impl std::fmt::Debug for ProgramEnvironment {
 /// The exit code of a program that could not be started; stderr says why.
 const NOT_STARTED: u8 = 126;
 
-/// Confines the current process, and then executes the program that `text`, which the keeper wrote,
-/// describes. The limits and the OS sandbox are in force before the program's first instruction; if either
-/// fails, the program does not start.
-pub fn become_program(text: &OsStr) -> ExitCode {
+/// Confines this process and executes the program of the keeper's description `text`, with `more` arguments
+/// behind those of the description. The limits and the wall are in force before the program's first
+/// instruction; if either fails, the program does not start.
+pub fn become_program(text: &OsStr, more: impl Iterator<Item = OsString>) -> ExitCode {
     let program = text.to_str().and_then(|text| serde_json::from_str::<Program>(text).ok());
     let why = match program {
-        Some(program) => exec_program(&program),
+        Some(program) => exec_program(&program, more),
         None => "it is not described as belljar does it".to_owned(),
     };
     let _ = writeln!(io::stderr(), "belljar: not started: {why}");
@@ -90,7 +94,7 @@ pub fn become_program(text: &OsStr) -> ExitCode {
 
 /// Executes the program. Returns only if that fails, with the reason.
 #[cfg(target_os = "linux")]
-fn exec_program(program: &Program) -> String {
+fn exec_program(program: &Program, more: impl Iterator<Item = OsString>) -> String {
     use std::os::unix::process::CommandExt as _;
     crate::process::inherit_nothing();
     if let Err(why) =
@@ -98,11 +102,11 @@ fn exec_program(program: &Program) -> String {
     {
         return why;
     }
-    let error = std::process::Command::new(&program.path).args(&program.args).exec();
+    let error = std::process::Command::new(&program.path).args(&program.args).args(more).exec();
     format!("`{}`: {error}", program.path.to_string_lossy())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn exec_program(_program: &Program) -> String {
+fn exec_program(_program: &Program, _more: impl Iterator<Item = OsString>) -> String {
     "it needs the OS sandbox of Linux".to_owned()
 }

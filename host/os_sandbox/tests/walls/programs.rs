@@ -57,6 +57,7 @@ fn shell(name: &str, script: &str, processes: u32, dir: &Path, more: &[String]) 
         read: [dir.join("read")].into(),
         write: [dir.join("write")].into(),
         network: false,
+        only_port: None,
         memory: 64 << 20,
         processes,
     }

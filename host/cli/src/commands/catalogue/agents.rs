@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use belljar_agent::{
-    Host, ResolveError, ResolvedAgent, canonicalize_workspace, resolve_agent, resolve_all,
-    resolve_direct,
+    Host, ResolveError, ResolvedAgent, canonicalize_workspace, resolve_agent, resolve_direct,
 };
 use belljar_definition::{
     AgentReadiness, AgentScope, CatalogItem, Diagnostic, Dialect, FileRead, Severity,
@@ -15,6 +14,9 @@ use belljar_policy::{CallPermission, LIMITS, ShownPath as _, ShownText, ToolName
 use belljar_server::MCP_IDENTITY;
 use serde_json::{Value, json};
 
+use super::listing::{AgentListing, ListedAgents};
+use super::noticed::note_workspace_agents;
+use crate::args::server::TenantArg;
 use crate::args::{AgentsArgs, AgentsCommand};
 use crate::commands::catalogue::check;
 use crate::setup::exit::{CommandExit, Failure};
@@ -41,9 +43,14 @@ pub(crate) fn run(
 ) -> Result<CommandExit, Failure> {
     let whose = || AgentOwner::behind_wall(&args.of, &places, walls, WallGaps::default());
     match &args.command {
-        AgentsCommand::List { verbose, json } => {
+        AgentsCommand::List { verbose, library, json } => {
             let most = if *verbose { usize::MAX } else { MAX_DESCRIPTION };
-            list_agents(*json, most, &whose()?, out)
+            let wanted = match library {
+                Some(name) => ListedAgents::Library(name),
+                None if *json || *verbose => ListedAgents::All,
+                None => ListedAgents::Screen,
+            };
+            list_agents(*json, most, wanted, (&whose()?, &args.of), out)
         }
         AgentsCommand::Show { name, json } => show_agent(name, *json, &whose()?, out),
         AgentsCommand::Check(check) => check::run(check, &args.of, &places, walls, out),
@@ -86,12 +93,14 @@ pub(crate) fn is_of_clients(name: &str) -> bool {
 fn list_agents(
     json: bool,
     most: usize,
-    whose: &AgentOwner,
+    wanted: ListedAgents<'_>,
+    (whose, of): (&AgentOwner, &TenantArg),
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
     let host = whose.build_host(out)?;
     let places = &whose.places;
-    let agents = resolve_all(&host, &places.workspace).map_err(not_found)?;
+    let listing = AgentListing::from_host(&host, places, wanted).map_err(not_found)?;
+    let agents = &listing.agents;
     if json {
         let rows: Vec<Value> = agents.iter().map(agent_summary).collect();
         out.print_json(&rows)?;
@@ -100,7 +109,7 @@ fn list_agents(
         let mut table = TextTable::new(out, &headings).with_cut(most);
         let room = out.terminal_columns().unwrap_or_default() / TOOLS_SHARE;
         let most_tools = if most == usize::MAX { most } else { room.max(MAX_TOOLS) };
-        for agent in &agents {
+        for agent in agents {
             table.push_row([
                 plain_cell(&agent.id.slug),
                 plain_cell(format_scope(&agent.id.scope)),
@@ -110,8 +119,10 @@ fn list_agents(
             ]);
         }
         table.print_to(out);
-        print_limits(&agents, out);
-        in_short(&agents, out);
+        listing.print_rest(of, out);
+        print_limits(agents, out);
+        in_short(agents, out);
+        note_workspace_agents(places, out);
     }
     let problems = host.library.problems();
     // One line each: the list stays readable with a hundred broken files; `check` shows more. For an

@@ -5,5 +5,7 @@ pub(crate) mod check;
 pub(crate) mod drafts;
 pub(crate) mod explain;
 pub(crate) mod limits;
+mod listing;
+pub(crate) mod noticed;
 pub(crate) mod skills;
 pub(crate) mod teams;

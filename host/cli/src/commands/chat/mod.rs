@@ -26,6 +26,7 @@ use self::input::{InputLines, InterruptSignals};
 use self::talk::ActiveChat;
 use crate::args::ChatArgs;
 use crate::commands::catalogue::agents;
+use crate::commands::catalogue::noticed::note_workspace_agents;
 use crate::commands::inspect::sessions::LATEST;
 use crate::commands::run::agent as single;
 use crate::commands::run::{runner, saving, transcript};
@@ -66,6 +67,7 @@ pub(super) fn run(
     let progress = RunProgress::new(out, LineTarget::Chat);
     let host = make_host(args, places, out, &progress)?;
     progress.show_problems(host.tools.problems());
+    note_workspace_agents(places, out);
     if host.models.is_empty() {
         return Err(runner::no_model(places));
     }

@@ -3,11 +3,15 @@
 use belljar_definition::Slug;
 use belljar_policy::ShownText;
 
+use super::consent::print_source;
 use super::vetting::{VettedSource, vet_library};
 use super::{raise_wall, report};
 use crate::args::library::AddArgs;
 use crate::args::server::TenantArg;
-use crate::libraries::{InstalledLibrary, LibraryLock, LibraryShelf, LibrarySource, is_reserved};
+use crate::libraries::{
+    CollectScope, InstalledLibrary, LibraryLock, LibraryShelf, LibrarySource, SourceFetcher,
+    is_reserved,
+};
 use crate::setup::agreed::ask_agreement;
 use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::walls::WallRaiser;
@@ -18,16 +22,16 @@ pub(super) fn run(
     args: &AddArgs,
     of: &TenantArg,
     whose: &AgentOwner,
+    fetcher: &SourceFetcher<'_>,
     walls: WallRaiser<'_>,
-    out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    let places = &whose.places;
-    let source = LibrarySource::from_path(&args.source, args.rev.as_deref())?;
+    let (places, out) = (&whose.places, fetcher.out);
+    let source = LibrarySource::from_typed(&args.source, args.rev.as_deref())?;
     let name = library_name(args, &source)?;
-    let mut shelf = LibraryShelf::open_locked(places)?;
-    is_free(&name, of, &shelf.lock)?;
-    let taken = source.prepare_source()?;
-    let revision = taken.revision().map(str::to_owned);
+    LibraryShelf::make_directory(places)?;
+    is_free(&name, of, &LibraryLock::read(&places.libraries_directory())?)?;
+    let taken = source.prepare_source(fetcher, CollectScope::Agents)?;
+    let (revision, about) = (taken.revision.clone(), taken.describe_revision());
     raise_wall(places, &taken, walls)?;
 
     let collected = taken.collect_files()?;
@@ -47,7 +51,7 @@ pub(super) fn run(
         return Err(Failure::usage(format!("there is no agent in {source}")).with_hint(hint));
     }
     if !args.json {
-        show_library(&vetted, &source, revision.as_deref(), out);
+        show_library(&vetted, &source, about.as_deref(), args.details, out);
     }
     let granted = vetted.granted_agents(&host);
     if !granted.is_empty() {
@@ -64,6 +68,9 @@ pub(super) fn run(
         ask_agreement("install these agents?", args.yes, "changed", out)?
     };
     if install {
+        // Not held while a person reads; what another one has installed meanwhile is kept.
+        let mut shelf = LibraryShelf::open_locked(places)?;
+        is_free(&name, of, &shelf.lock)?;
         let with = |directory, files| InstalledLibrary {
             directory,
             source: source.clone(),
@@ -92,8 +99,7 @@ pub(super) fn run(
 fn library_name(args: &AddArgs, source: &LibrarySource) -> Result<Slug, Failure> {
     let Some(given) = &args.name else {
         return source.library_name().ok_or_else(|| {
-            Failure::usage("the source's path gives no name")
-                .with_hint("choose one with `--name NAME`")
+            Failure::usage("the source gives no name").with_hint("choose one with `--name NAME`")
         });
     };
     Slug::from_exact(given).ok_or_else(|| {
@@ -126,21 +132,16 @@ fn is_free(name: &Slug, of: &TenantArg, lock: &LibraryLock) -> Result<(), Failur
 fn show_library(
     vetted: &VettedSource,
     source: &LibrarySource,
-    revision: Option<&str>,
+    about: Option<&str>,
+    details: bool,
     out: &TerminalOutput,
 ) {
     let name = out.paint(TextStyle::Bold, &vetted.name);
     out.print_line(format_args!("library {name} from {source}"));
-    if let Some(revision) = revision {
-        out.print_line(format_args!("commit {revision}; what is not committed is left out"));
+    if let Some(about) = about {
+        out.print_line(about);
     }
-    out.print_line("");
-    report::print_agents(&vetted.agents, out);
-    report::left_out(vetted, out);
-    out.print_line("");
-    report::print_suspicions(&vetted.agents, out);
-    out.print_line("");
-    out.print_line(report::count_statuses(vetted));
+    print_source(vetted, details, out);
 }
 
 /// Advice about blocked agents; said once, with the first one for an example.

@@ -2,6 +2,7 @@
 //! they are there.
 
 mod add;
+mod consent;
 mod difference;
 mod list;
 mod remove;
@@ -12,9 +13,9 @@ mod vetting;
 use belljar_definition::Slug;
 use belljar_policy::ShownText;
 
-use crate::args::library::LibraryCommand;
+use crate::args::library::{AddArgs, LibraryCommand};
 use crate::args::server::TenantArg;
-use crate::libraries::{LibraryLock, PreparedSource};
+use crate::libraries::{LibraryLock, PreparedSource, SourceFetcher};
 use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::home::HomePaths;
 use crate::setup::walls::{WallGaps, WallRaiser};
@@ -30,24 +31,38 @@ pub(super) fn run(
     walls: WallRaiser<'_>,
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    // Before the wall goes up, whose gaps depend on these places.
-    let whose = match command {
-        LibraryCommand::Libraries { .. } => AgentOwner::for_tenant(of, operator)?,
-        LibraryCommand::Add(_) | LibraryCommand::Update(_) | LibraryCommand::Remove { .. } => {
-            AgentOwner::to_change(of, operator)?
-        }
-    };
     match command {
-        LibraryCommand::Add(args) => add::run(args, of, &whose, walls, out),
-        LibraryCommand::Update(args) => update::run(args, of, &whose, walls, out),
-        LibraryCommand::Remove { name } => remove::run(name, of, &whose.places, out),
-        LibraryCommand::Libraries { json } => list::run(*json, of, &whose.places, out),
+        LibraryCommand::Add(args) => add_source(args, of, operator, walls, out),
+        LibraryCommand::Update(args) => {
+            let whose = AgentOwner::to_change(of, operator)?;
+            let fetcher = SourceFetcher { out, places: operator, walled: !walls.is_off() };
+            update::run(args, of, &whose, &fetcher, walls)
+        }
+        LibraryCommand::Remove { name } => {
+            remove::run(name, of, &AgentOwner::to_change(of, operator)?.places, out)
+        }
+        LibraryCommand::Libraries { json } => {
+            list::run(*json, of, &AgentOwner::for_tenant(of, operator)?.places, out)
+        }
     }
 }
 
+/// `belljar add`, which is `belljar agents add`.
+pub(super) fn add_source(
+    args: &AddArgs,
+    of: &TenantArg,
+    operator: &HomePaths,
+    walls: WallRaiser<'_>,
+    out: &TerminalOutput,
+) -> Result<CommandExit, Failure> {
+    let whose = AgentOwner::to_change(of, operator)?;
+    let fetcher = SourceFetcher { out, places: operator, walled: !walls.is_off() };
+    add::run(args, of, &whose, &fetcher, walls)
+}
+
 /// Raises the OS sandbox around reading a source: the source is readable, the libraries are writable, and no
-/// program is started any more. For a git repository, the names of commits were read before, and the objects
-/// by git; of other sources not a byte.
+/// program is started any more. For a git repository, the names of commits and files were read before, and
+/// the objects by git; of other sources not a byte was parsed.
 fn raise_wall(
     places: &HomePaths,
     taken: &PreparedSource,

@@ -13,7 +13,10 @@ use super::vetting::vet_library;
 use super::{installed_name, raise_wall, report};
 use crate::args::library::UpdateArgs;
 use crate::args::server::TenantArg;
-use crate::libraries::{CollectedSource, GatheredFile, InstalledLibrary, LibraryShelf};
+use crate::libraries::{
+    CollectScope, CollectedSource, GatheredFile, InstalledLibrary, LibraryLock, LibraryShelf,
+    SourceFetcher,
+};
 use crate::setup::agreed::ask_agreement;
 use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::home::{HomePaths, read_bounded};
@@ -25,21 +28,22 @@ pub(super) fn run(
     args: &UpdateArgs,
     of: &TenantArg,
     whose: &AgentOwner,
+    fetcher: &SourceFetcher<'_>,
     walls: WallRaiser<'_>,
-    out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    let places = &whose.places;
-    let mut shelf = LibraryShelf::open_locked(places)?;
-    let name = installed_name(&args.name, of, &shelf.lock)?;
-    let Some(library) = shelf.lock.libraries.get(&name).cloned() else {
+    let (places, out) = (&whose.places, fetcher.out);
+    LibraryShelf::make_directory(places)?;
+    let lock = LibraryLock::read(&places.libraries_directory())?;
+    let name = installed_name(&args.name, of, &lock)?;
+    let Some(library) = lock.libraries.get(&name).cloned() else {
         return Err(Failure::new(format!("library `{name}` is gone")));
     };
     let source = library.source.clone();
     let gone = |failure: Failure| {
         failure.with_hint(format!("library `{name}` stays as it is; it came from {source}"))
     };
-    let taken = source.prepare_source().map_err(gone)?;
-    let revision = taken.revision().map(str::to_owned);
+    let taken = source.prepare_source(fetcher, CollectScope::Agents).map_err(gone)?;
+    let revision = taken.revision.clone();
     raise_wall(places, &taken, walls)?;
 
     let collected = taken.collect_files().map_err(gone)?;
@@ -55,7 +59,7 @@ pub(super) fn run(
     // A lost file that has its agreed content again is not new.
     difference.added.retain(|agent| !is_agreed(&library, &agent.file));
     let whole =
-        LibraryState::for_library(&library, &shelf.directory_path().join(&library.directory))
+        LibraryState::for_library(&library, &places.libraries_directory().join(&library.directory))
             == LibraryState::WHOLE;
     let moved = !new.agents.iter().all(|agent| is_agreed(&library, &agent.file));
     let nothing = difference.is_empty() && whole && !moved;
@@ -63,7 +67,7 @@ pub(super) fn run(
     if args.json {
         let apply = args.yes && !nothing;
         if apply {
-            put_library(&mut shelf, &name, &library, revision.clone(), &new.install_files())?;
+            put_library(places, &name, &library, revision.clone(), &new.install_files())?;
         }
         out.print_json(&json!({
             "library": name.as_str(),
@@ -79,11 +83,12 @@ pub(super) fn run(
     if let (Some(from), Some(to)) = (&library.revision, &revision)
         && from != to
     {
-        out.print_line(format_args!("commit {from} -> {to}"));
+        let word = if library.source.kind_word() == "git" { "commit" } else { "SHA-256" };
+        out.print_line(format_args!("{word} {from} -> {to}"));
     }
     if nothing {
         if library.revision != revision {
-            shelf.note_revision(&name, revision)?;
+            open_unchanged(places, &name, &library)?.note_revision(&name, revision)?;
         }
         out.print_line(format_args!("nothing changed in library `{name}`"));
         return Ok(CommandExit::Completed);
@@ -105,7 +110,7 @@ pub(super) fn run(
     if !ask_agreement("apply this update?", args.yes, "changed", out)? {
         return Ok(CommandExit::Cancelled);
     }
-    put_library(&mut shelf, &name, &library, revision, &new.install_files())?;
+    put_library(places, &name, &library, revision, &new.install_files())?;
     let word = out.paint(TextStyle::Green, "updated");
     out.print_line(format_args!("{word} library `{name}`: {}", report::count_statuses(&new)));
     Ok(CommandExit::Completed)
@@ -122,19 +127,30 @@ fn warn_of_grants(host: &Host, name: &Slug, out: &TerminalOutput) {
     }
 }
 
+/// Opens the libraries for a change of this one, which has to be as it was when the difference was shown.
+fn open_unchanged(
+    places: &HomePaths,
+    name: &Slug,
+    before: &InstalledLibrary,
+) -> Result<LibraryShelf, Failure> {
+    let shelf = LibraryShelf::open_locked(places)?;
+    match shelf.lock.libraries.get(name) == Some(before) {
+        true => Ok(shelf),
+        false => Err(Failure::new(format!("library `{name}` has been changed meanwhile"))
+            .with_hint("nothing is changed; repeat the command")),
+    }
+}
+
 fn put_library(
-    shelf: &mut LibraryShelf,
+    places: &HomePaths,
     name: &Slug,
     before: &InstalledLibrary,
     revision: Option<String>,
     files: &[GatheredFile],
 ) -> Result<(), Failure> {
     let source = before.source.clone();
-    shelf.install_library(name, files, |directory, files| InstalledLibrary {
-        directory,
-        source,
-        revision,
-        files,
+    open_unchanged(places, name, before)?.install_library(name, files, |directory, files| {
+        InstalledLibrary { directory, source, revision, files }
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
 use belljar_definition::suspicion::{Suspicion, find_suspicions};
 use belljar_definition::{
-    AgentContext, AgentScope, Catalog, ScannedContent, SkipReason, Slug, SourceFile,
+    AgentContext, AgentScope, Catalog, NotAnAgent, ScannedContent, SkipReason, Slug, SourceFile,
 };
 use belljar_policy::ShownText;
 
@@ -56,6 +56,7 @@ pub(super) fn vet_library(
     for skipped in catalog.skipped_files() {
         let path = ShownText::new(&skipped.path.to_string_lossy()).to_string();
         let why = match &skipped.reason {
+            SkipReason::NotAnAgent(NotAnAgent::OtherFile) => continue,
             SkipReason::NotAnAgent(_) => {
                 documents.push(path);
                 continue;

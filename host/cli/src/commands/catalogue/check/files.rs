@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use belljar_catalogue::limits;
+use belljar_definition::{MAX_DEFINITION, may_hold_agent};
 use belljar_policy::ShownPath as _;
 
 use super::verdict::{FileJudge, JudgedFile};
 use crate::setup::exit::Failure;
+use crate::setup::home::read_bounded;
 
 /// How deep `check` looks below a directory: a cloned repository keeps its agents deeper than
 /// the folder of agents itself.
@@ -23,7 +25,7 @@ const FILES_FOR_A_THREAD: usize = 64;
 /// A folder without agents, and with many files of git's.
 const GIT: &str = ".git";
 
-/// The file itself, or the `.md` files below the directory, in the order of their paths.
+/// The file itself, or the `.md` files and those of other forms with an agent's fields below the directory, in the order of their paths.
 pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
@@ -39,7 +41,7 @@ pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_dir && depth < MAX_DEPTH && entry.file_name() != GIT {
                 left.push((path, depth + 1));
-            } else if !is_dir && is_markdown(&path) {
+            } else if !is_dir && (is_markdown(&path) || holds_other_form(&path)) {
                 files.push(path);
             }
             if files.len() > limits::MAX_AGENT_FILES {
@@ -53,6 +55,15 @@ pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Whether a file in another form than markdown may hold an agent; most of them hold something else.
+fn holds_other_form(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let is_form =
+        ["toml", "json", "yaml", "yml"].iter().any(|form| ending.eq_ignore_ascii_case(form));
+    is_form
+        && read_bounded(path, MAX_DEFINITION as u64).is_ok_and(|bytes| may_hold_agent(path, &bytes))
 }
 
 fn is_markdown(path: &Path) -> bool {

@@ -95,6 +95,10 @@ impl AuthorFolder {
 
     /// The new text in the place of the old, whole or not at all.
     fn replace_file(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
+        if !self.name.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md")) {
+            let why = "it is not markdown; without `--in-place` it is written beside the old one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         self.directory.replace_file(&self.name, form.text.as_bytes(), FileAudience::Everybody)?;
         Ok(self.directory.path().join(&self.name))
     }

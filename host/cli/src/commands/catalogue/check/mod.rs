@@ -96,8 +96,9 @@ fn judge_paths(
             None => path,
         };
         let mut found = files::judge_files(&files::find_agent_files(path)?, judge);
-        if !path.is_dir() {
-            found.iter_mut().for_each(JudgedFile::must_be_an_agent);
+        match path.is_dir() {
+            true => found.retain(|file| !file.is_other_form()),
+            false => found.iter_mut().for_each(JudgedFile::must_be_an_agent),
         }
         verdicts.extend(found);
     }

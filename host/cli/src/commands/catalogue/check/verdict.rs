@@ -51,6 +51,15 @@ pub(crate) struct JudgedFile {
     pub(crate) agent: Option<JudgedAgent>,
 }
 
+impl JudgedFile {
+    /// Whether it is one of the many files of TOML, JSON or YAML that hold no agent.
+    pub(crate) fn is_other_form(&self) -> bool {
+        let is_markdown =
+            self.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"));
+        self.kind == JudgedFileKind::NotAnAgent && !is_markdown
+    }
+}
+
 /// An agent with its future rights.
 #[derive(Debug)]
 pub(crate) struct JudgedAgent {
