@@ -175,7 +175,7 @@ impl LibrarySource {
             true if ends(&[".tar.gz", ".tgz", ".tar", ".zip"]) => Ok(Self::Archive { path }),
             true if ends(&[".md"]) => Ok(Self::File { path }),
             _ => Err(failure(
-                "it is no directory, git repository, archive (`.zip`, `.tar`, `.tar.gz`) or agent (`.md`)"
+                "it is no directory, git repository or file of a known kind (`.zip`, `.tar`, `.tar.gz`, `.md`)"
                     .to_owned(),
             )),
         }
