@@ -26,6 +26,7 @@ mod check;
 mod cli;
 mod commands;
 mod consent;
+mod context;
 mod demo;
 mod doctor;
 mod drafts;

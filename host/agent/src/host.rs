@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_definition::Catalog;
-use belljar_definition::{Settings, command_of};
+use belljar_definition::{Settings, SkillDefinition, command_of};
 use belljar_model::ModelRegistry;
 use belljar_sandbox::{Sandbox, SecretStore};
 
 use crate::billed::AgentBills;
 use crate::clock::{Clock, SystemClock};
+use crate::finding::{CatalogueSearch, NoSearch, SearchCatalogue};
 use crate::replay::journal::{Journal, NoJournal};
 use crate::rights::delegates::DelegateListing;
 use crate::rights::resolve::ResolvedAgent;
@@ -53,10 +54,21 @@ pub struct Host {
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
+    /// The text index for agents, skills and tools that a context has no room for. Default: none.
+    pub search: Arc<dyn CatalogueSearch>,
     /// The bills of models for the latest steps of these agents.
     pub(crate) billed: Arc<AgentBills>,
     /// The agents open to delegation, for the catalogue and workspace of the listing.
     listing: Arc<Mutex<Option<CachedListing>>>,
+    /// The entries of the text index, for the listing and skills that they were made of.
+    searched: Arc<Mutex<Option<CachedEntries>>>,
+}
+
+struct CachedEntries {
+    listing: Arc<DelegateListing>,
+    skills: Arc<Catalog<SkillDefinition>>,
+    tools: Arc<ToolCatalogue>,
+    entries: Arc<SearchCatalogue>,
 }
 
 struct CachedListing {
@@ -91,8 +103,10 @@ impl Host {
             tenant: None,
             data: None,
             clock: Arc::new(SystemClock),
+            search: Arc::new(NoSearch),
             billed: Arc::default(),
             listing: Arc::default(),
+            searched: Arc::default(),
         }
     }
 
@@ -148,6 +162,23 @@ impl Host {
             listing: Arc::clone(&listing),
         });
         listing
+    }
+
+    /// The entries of the text index in this workspace; made anew only if agents, skills or tools have changed.
+    pub(crate) fn searched_catalogue(&self, workspace: &Path) -> Arc<SearchCatalogue> {
+        let (listing, skills) = (self.delegate_listing(workspace), self.skills.catalog());
+        let mut cached = self.searched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*cached
+            && Arc::ptr_eq(&known.listing, &listing)
+            && Arc::ptr_eq(&known.skills, &skills)
+            && Arc::ptr_eq(&known.tools, &self.tools)
+        {
+            return Arc::clone(&known.entries);
+        }
+        let entries = SearchCatalogue::from_host(&listing, &self.skills, &self.tools);
+        let (entries, tools) = (Arc::new(entries), Arc::clone(&self.tools));
+        *cached = Some(CachedEntries { listing, skills, tools, entries: Arc::clone(&entries) });
+        entries
     }
 }
 

@@ -36,6 +36,7 @@ mod builder;
 mod clock;
 mod direct;
 pub mod events;
+mod finding;
 mod host;
 pub mod limits;
 mod outcome;
@@ -68,6 +69,9 @@ pub use direct::{DirectCall, DirectProgress, DirectResult, DirectSpec, DirectToo
 pub use events::{
     BatchChild, Counts, EVENT_VERSION, Event, EventKind, EventSink, TextRetention, TodoItem,
     TodoStatus,
+};
+pub use finding::{
+    CatalogueSearch, EntryKind, NoSearch, PartKind, RequestPart, SearchCatalogue, SearchEntry,
 };
 pub use host::Host;
 pub use outcome::{

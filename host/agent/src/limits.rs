@@ -199,6 +199,28 @@ pub const MAX_HOOK_RESPONSE: usize = 256 << 10;
 /// are stored already.
 pub const MAX_KEPT_TASK_BYTES: usize = 16 << 10;
 
+/// The assumed bytes of text in a token. English has about four and Chinese about three; three, because an
+/// estimate that is too large is safer than one that is too small.
+pub const BYTES_PER_TOKEN: u64 = 3;
+
+/// Most bytes of a description, or of the instructions behind it, that a search reads.
+pub const MAX_SEARCHED_TEXT: usize = 4 << 10;
+
+/// Most bytes of a message whose words are searched for.
+pub const MAX_MATCHED_WORDS: usize = 8 << 10;
+
+/// Entries of one kind that a search for a message considers.
+pub const MAX_MATCHED: usize = 8;
+
+/// Entries in the answer of a finder.
+pub const MAX_FOUND: usize = 5;
+
+/// Characters of a description in a list that has no room for whole ones: a sentence or two.
+pub const MAX_LINE_DESCRIPTION: usize = 160;
+
+/// Characters of a description in the answer of a finder.
+pub const MAX_FOUND_DESCRIPTION: usize = 600;
+
 /// Skills listed in an agent's context, home before workspace. Each costs some 40 tokens in
 /// every request.
 pub const MAX_LISTED_SKILLS: usize = 64;

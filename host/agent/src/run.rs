@@ -22,6 +22,7 @@ use crate::agent_loop::prepare::prepare_agent;
 use crate::brought::CallerInput;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind, EventSink};
+use crate::finding::RequestPart;
 use crate::host::Host;
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::frame::{self, first_message};
@@ -112,6 +113,10 @@ pub struct RequestPreview {
     pub request: ChatRequest,
     /// Warnings for a person, for example about narrowed rights or left-out tools.
     pub notes: Vec<String>,
+    /// The parts of the request in its order, with what each costs.
+    pub parts: Vec<RequestPart>,
+    /// The note behind the message about what fits its words; `None` = nothing fits, or everything is listed.
+    pub matched: Option<String>,
     least_tokens: u64,
 }
 
@@ -184,7 +189,12 @@ pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPrevie
     let job = job_from_spec(&shared, spec, path, 0, stop.clone()).map_err(|(_, error)| error)?;
     let ledger = Ledger::default();
     ledger.lock_entries().warnings.extend(job.notes.iter().cloned());
-    let (machine, _) = prepare_agent(&job, &ledger, &stop).await?;
+    let (mut machine, means) = prepare_agent(&job, &ledger, &stop).await?;
+    let matched = means.library.note_for_message(&job).await;
+    let parts = RequestPart::list_parts(machine.request(), &means.library, matched.as_deref());
+    if let Some(text) = matched.clone() {
+        machine.add_note(text);
+    }
     let request = machine.request().clone();
     let prompt = prompt_bytes(&request);
     Ok(RequestPreview {
@@ -192,6 +202,8 @@ pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPrevie
         least_tokens: least_tokens(prompt).max(job.bills.fewest_tokens(prompt)),
         request: Arc::unwrap_or_clone(request),
         notes: ledger.take_entries().warnings,
+        parts,
+        matched,
     })
 }
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use belljar_definition::{
-    BUILTIN_TOOLS, Diagnostic, KnownTools, ResumeMode, Settings, Severity, ToolManifest,
+    BUILTIN_TOOLS, Diagnostic, FINDER_TOOLS, KnownTools, ResumeMode, Settings, Severity,
+    ToolManifest,
 };
 use belljar_mcp::{ListedTool, Server};
 use belljar_model::ToolSpec;
@@ -366,7 +367,10 @@ impl ToolCatalogue {
     }
 
     fn is_reserved(&self, name: &ToolName) -> bool {
-        BUILTIN_TOOLS.contains(&name.as_str()) || self.owners.contains_key(name)
+        let name = name.as_str();
+        BUILTIN_TOOLS.contains(&name)
+            || FINDER_TOOLS.contains(&name)
+            || self.owners.contains_key(name)
     }
 
     fn record_problem(&mut self, path: &Path, code: &'static str, message: String) {

@@ -30,7 +30,7 @@ mod visibility;
 mod yaml;
 
 pub use agent::builtin_tools;
-pub use agent::builtin_tools::BUILTIN_TOOLS;
+pub use agent::builtin_tools::{BUILTIN_TOOLS, FINDER_TOOLS};
 pub use agent::forms::may_hold_agent;
 pub use agent::{
     AgentContext, AgentDefinition, AgentReadiness, AliasStatus, CanonicalForm, FrontmatterShapes,
@@ -49,12 +49,12 @@ pub use foreign::{ArgumentKind, ArgumentMapping, FixedValue, ForeignArgument, Fo
 pub use frontmatter::{MAX_DEFINITION, MAX_FRONTMATTER};
 pub use manifest::{CommandSpec, ResumeMode, ToolManifest};
 pub use settings::{
-    DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee, HOST_PLACEHOLDER,
-    HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting, McpGrants,
-    McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting, MountRemoval,
-    MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings, SignatureKind,
-    SubagentPolicy, SubagentProfile, TokenRule, TokenScope, ToolSetting, apply_grant, apply_grants,
-    command_of, grant_command, grant_lines, revoke_grants, shell_word,
+    ContextSetting, DEFAULTS, DefaultGrant, GrantChange, GrantRemoval, GrantSpec, Grantee,
+    HOST_PLACEHOLDER, HookAction, HookEvent, HookMatcher, HookSetting, IssuerSetting, KeySetting,
+    McpGrants, McpOauthSetting, McpProgram, McpSetting, McpValue, ModelKind, ModelSetting,
+    MountRemoval, MountSpec, NotRevoked, OverlaySetting, SecretSetting, ServerSetting, Settings,
+    SignatureKind, SubagentPolicy, SubagentProfile, TokenRule, TokenScope, ToolSetting,
+    apply_grant, apply_grants, command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
 pub use skill::{MAX_SKILL, SkillCallers, SkillDefinition};
 pub use slug::{API_LIBRARY, AgentId, AgentIdError, AgentScope, Slug};

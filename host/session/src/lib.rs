@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod conversation;
+mod indexed_search;
 mod record;
 mod review;
 mod service;
@@ -19,6 +20,7 @@ mod trace;
 pub use conversation::compaction::CompactProblem;
 pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
+pub use indexed_search::IndexedSearch;
 pub use record::api_agents::api_agents;
 pub use record::hub::{EventWatch, parse_event};
 pub use record::layers::{held_beside, layers_root, overlay_quota, remove_stale_layers};

@@ -12,6 +12,7 @@ mod bare;
 mod bare_mcp;
 mod code;
 mod delegation;
+mod find;
 mod interval;
 mod kill;
 mod mcp;
@@ -53,7 +54,7 @@ struct Times {
 }
 
 /// The parts that can be asked for by themselves.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "open",
     "read",
     "overlay",
@@ -61,6 +62,7 @@ const PARTS: [&str; 17] = [
     "code",
     "jars",
     "runs",
+    "find",
     "delegation",
     "neighbours",
     "interval",
@@ -211,6 +213,7 @@ async fn rows(part: &str, times: &Times) -> anyhow::Result<Vec<Row>> {
             stores::live_jars(many, times.jars).await?
         }
         "runs" => vec![runs::scripted(root, times.runs).await?],
+        "find" => find::rows(root).await?,
         "delegation" => delegation::rows(root, times.children, times.calls.min(1000)).await?,
         "neighbours" => neighbours::rows(times.calls.min(1000)).await?,
         "interval" => interval::rows(times.starts).await.map_err(stores::plain)?,

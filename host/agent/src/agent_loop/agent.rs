@@ -52,6 +52,9 @@ pub(crate) trait AgentEffects: Send + Sync {
         timer: &mut Timer,
     ) -> Result<String, AgentEnding>;
 
+    /// The note about what fits the words of the first message; `None` = none, or the journal has it.
+    async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String>;
+
     /// Reserves the step of the model's next answer before the request, so that parallel agents never exceed
     /// a shared budget.
     fn take_step(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) -> NextStep;

@@ -118,6 +118,15 @@ impl RunningAgent<'_> {
             Ok(text) => machine.record_note(&mut notes, text.trim_start().to_owned()),
             Err(ending) => return ending,
         }
+        let matched = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return AgentEnding::cancelled(),
+            matched = effects.match_library(self) => matched,
+            () = self.time_up(timer) => return self.job.timeout_ending(),
+        };
+        if let Some(text) = matched {
+            machine.record_note(&mut notes, text);
+        }
         let mut input = LoopInput::Begin;
         let (mut warned, mut again) = (0, false);
         loop {

@@ -36,6 +36,10 @@ impl AgentEffects for LiveEffects {
         agent.before_start(timer).await
     }
 
+    async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String> {
+        agent.library.note_for_message(agent.job).await
+    }
+
     fn take_step(&self, agent: &RunningAgent<'_>, _: &AgentLoop) -> NextStep {
         agent.reserve_step()
     }

@@ -11,14 +11,15 @@
 //! agent with one step calls a tool in that step, and answers without tools in an extra step of its parent's.
 
 mod counting;
+mod loading;
 mod shortening;
 mod skill_use;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use belljar_model::{
-    ChatMessage, ChatRequest, ModelReply, Reasoning, StopReason, ToolCall, ToolResult,
+    ChatMessage, ChatRequest, ModelReply, Reasoning, StopReason, ToolCall, ToolResult, ToolSpec,
 };
 use belljar_policy::{BudgetLevel, ExhaustedLimit, Meter};
 
@@ -137,6 +138,8 @@ pub(crate) struct AgentLoop {
     handed: Vec<ToolCall>,
     /// The required form of the answer.
     form: Option<CompiledSchema>,
+    /// The tools that are loaded when an answer of `find_tool` names them, by the model's name.
+    deferred: BTreeMap<String, ToolSpec>,
     /// The answer that is being checked.
     unchecked: Option<ModelReply>,
     /// The fault of the last answer, with the note to the model.
@@ -190,6 +193,7 @@ impl AgentLoop {
             translated: Vec::new(),
             handed: Vec::new(),
             form: None,
+            deferred: BTreeMap::new(),
             unchecked: None,
             unfit: None,
             tries: 0,
@@ -480,6 +484,7 @@ impl AgentLoop {
             return self.end_loop(AgentEnding::failed(RunError::Internal { message }));
         }
         self.note_skills(&answers);
+        self.load_tools(&answers);
         self.push_results(answers.into_iter().map(Some).collect());
         if self.hands_over() {
             return self.end_loop(AgentEnding::completed());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use belljar_definition::ToolsAs;
+use belljar_mcp::Server;
 use belljar_model::{ChatMessage, ChatRequest, Sampling, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{PeerTool, ToolHints};
@@ -16,11 +17,14 @@ use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::AgentLoop;
 use crate::brought::BroughtError;
+use crate::finding::EntryKind;
+use crate::finding::plan::{Candidate, LibraryPlan, PlanBounds};
+use crate::finding::{answers, recent};
 use crate::limits::MAX_TOOLS;
 use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
-use crate::prompt::skills;
+use crate::prompt::skills::{self, SkillCaller};
 use crate::prompt::stubs::StubLanguage;
 use crate::rights::decide::{self, DecisionReasons, OfferConditions};
 use crate::rights::delegates::DelegateSet;
@@ -70,6 +74,15 @@ pub(crate) async fn prepare_agent(
             }
         }
     }
+    let given: Vec<BuiltinTool> =
+        advertised.keys().filter_map(|name| BuiltinTool::from_name(name.as_str())).collect();
+    let mut library = plan_library(job, &delegates, &listed, &given, &specs, &remote);
+    // Deferred tools may be called; only their specifications wait.
+    let waits = |name: &ToolName| {
+        remote.contains_key(name) && library.defers(EntryKind::Tool) && !library.lists_tool(name)
+    };
+    let (waiting, kept): (Vec<_>, Vec<_>) = specs.into_iter().partition(|(name, _)| waits(name));
+    let mut specs = kept;
     for (name, _) in specs.drain(specs.len().min(MAX_TOOLS)..) {
         advertised.remove(&name);
         job.record_warning(
@@ -78,14 +91,16 @@ pub(crate) async fn prepare_agent(
         );
         left_out.insert(name, format!("the agent has more than {MAX_TOOLS} tools"));
     }
-    let given: Vec<BuiltinTool> =
-        advertised.keys().filter_map(|name| BuiltinTool::from_name(name.as_str())).collect();
     let mut specs: Vec<ToolSpec> = specs.into_iter().map(|(_, spec)| spec).collect();
+    library.tools = waiting.into_iter().map(|(name, spec)| (name.to_string(), spec)).collect();
     let aliases = ToolAliases::put_up(&job.agent.definition, &mut specs);
     let hints: BTreeMap<ToolName, ToolHints> =
         jar_tools.iter().flat_map(|it| it.tools.clone()).collect();
     let calls_others = jar_tools.iter().any(|it| it.ask.peers != PeersAsk::None);
-    let shown = if calls_others { specs.clone() } else { Vec::new() };
+    let shown: Vec<ToolSpec> = match calls_others {
+        true => specs.iter().chain(library.tools.values()).cloned().collect(),
+        false => Vec::new(),
+    };
     let code = in_code(job, ledger, &mut specs);
     let caller = |message| RunError::Caller { message, images: false };
     let schemas = job.brought.compile_schemas(&host.owner_of("schemas")).await;
@@ -97,12 +112,15 @@ pub(crate) async fn prepare_agent(
     let callers =
         CallerTools::from_input(&job.brought, &schemas, tools, &advertised, &mut specs, &aliases);
     let callers = callers.map_err(caller)?;
+    let finders = offer_finders(&library, &given, &mut specs);
+    load_called_tools(job, &mut library, &mut specs);
     let jar = CurrentJar::new(jar_tools, stop.clone());
     jar.open_jar(job).await?;
     let request = match &job.fork {
         Some(parent) => fork_request(parent, &job.first),
         None => {
-            first_request(job, build_system_prompt(job, ledger, &listed, &given, &aliases), specs)
+            let system = build_system_prompt(job, ledger, &listed, &given, &aliases, &library);
+            first_request(job, system, specs)
         }
     };
     images::check_images(&request, &*job.model.model)
@@ -114,7 +132,8 @@ pub(crate) async fn prepare_agent(
         for_overlays: Arc::clone(&job.agent.for_overlays),
     };
     let dispatcher = Dispatcher::new(job.rights.clone(), advertised, aliases);
-    let mut dispatcher = dispatcher.with_reasons(reasons).with_caller_tools(callers);
+    let dispatcher = dispatcher.with_reasons(reasons).with_caller_tools(callers);
+    let mut dispatcher = dispatcher.with_finders(finders);
     if !job.direct {
         dispatcher = dispatcher.with_narrowing(SkillNarrowing {
             skills: Arc::clone(&host.skills),
@@ -131,6 +150,7 @@ pub(crate) async fn prepare_agent(
     let peers = list_peer_tools(shown, &dispatcher, &hints);
     let form = job.brought.form.as_ref().and_then(|form| schemas.get(form));
     let machine = AgentLoop::new(request, dispatcher).with_past(job.history.len()).held_to(form);
+    let machine = machine.with_deferred(library.tools.clone());
     let means = CallMeans {
         jar,
         remote: RemoteTools::for_tools(remote),
@@ -142,9 +162,77 @@ pub(crate) async fn prepare_agent(
         background: Arc::default(),
         hooked: HookState::default(),
         narrowed: Mutex::default(),
+        library,
         todos: Mutex::default(),
     };
     Ok((machine, means))
+}
+
+/// Divides the budget of the settings between what the agent may use. Without an index nothing is deferred.
+fn plan_library(
+    job: &AgentJob,
+    delegates: &DelegateSet,
+    listed: &[blocks::ListedAgent],
+    given: &[BuiltinTool],
+    specs: &[(ToolName, ToolSpec)],
+    remote: &BTreeMap<ToolName, Arc<Server>>,
+) -> LibraryPlan {
+    let host = &job.shared.host;
+    if !host.search.is_available() || job.direct {
+        return LibraryPlan::default();
+    }
+    let agents =
+        listed.iter().map(|agent| Candidate::from_agent(agent, delegates.is_own(&agent.name)));
+    let mut candidates: Vec<Candidate> = agents.collect();
+    if given.contains(&BuiltinTool::Skill) {
+        let catalog = host.skills.catalog();
+        let skills = skills::offered_skills(catalog.entries(), SkillCaller::Model);
+        candidates.extend(skills.map(Candidate::from_skill));
+    }
+    let tools = specs.iter().filter(|(name, _)| remote.contains_key(name));
+    candidates.extend(tools.map(|(_, spec)| Candidate::from_tool(spec)));
+    let setting = &host.settings.context;
+    let bounds = PlanBounds { budget: setting.library_tokens, pinned: &setting.pinned };
+    LibraryPlan::divide(candidates, || host.searched_catalogue(&job.shared.workspace), bounds)
+}
+
+/// Adds the finders of what nothing lists. Returns each with a tool that its results are for.
+fn offer_finders(
+    library: &LibraryPlan,
+    given: &[BuiltinTool],
+    specs: &mut Vec<ToolSpec>,
+) -> BTreeMap<EntryKind, ToolName> {
+    let mut finders = BTreeMap::new();
+    for kind in library.deferred_kinds().filter(|kind| library.hides(*kind)) {
+        let carrier = match kind {
+            EntryKind::Agent => {
+                let spawns = |tool: &&BuiltinTool| {
+                    matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
+                };
+                given.iter().find(spawns).map(|tool| tool.name())
+            }
+            EntryKind::Skill => Some(BuiltinTool::Skill.name()),
+            EntryKind::Tool => library.candidates_of(kind).next().map(|tool| tool.name.as_str()),
+        };
+        let carrier = carrier.and_then(|name| ToolName::new(name).ok());
+        let taken = specs.iter().any(|spec| spec.name == kind.finder_name());
+        if let Some(carrier) = carrier.filter(|_| !taken && specs.len() < MAX_TOOLS) {
+            specs.push(answers::finder_spec(kind));
+            finders.insert(kind, carrier);
+        }
+    }
+    finders
+}
+
+/// Loads the deferred tools that an earlier turn has called.
+fn load_called_tools(job: &AgentJob, library: &mut LibraryPlan, specs: &mut Vec<ToolSpec>) {
+    for name in recent::called_tools(&job.history) {
+        if specs.len() < MAX_TOOLS
+            && let Some(spec) = library.tools.remove(name)
+        {
+            specs.push(spec);
+        }
+    }
 }
 
 /// The request of the first step.
@@ -253,6 +341,7 @@ fn build_system_prompt(
     listed: &[blocks::ListedAgent],
     given: &[BuiltinTool],
     aliases: &ToolAliases,
+    library: &LibraryPlan,
 ) -> Vec<String> {
     let definition = &job.agent.definition;
     let body = match job.instructions {
@@ -264,11 +353,14 @@ fn build_system_prompt(
         let findings = definition.emit_structured_findings;
         system.push(frame::child_contract(job.depth.can_delegate(), findings));
     }
-    system.extend(blocks::subagents_block(listed, given, aliases));
+    system.extend(blocks::subagents_block(listed, given, aliases, library));
     let skill = aliases.alias_names(BuiltinTool::Skill.name()).first().copied();
     let skill = skill.unwrap_or(BuiltinTool::Skill.name());
     if given.contains(&BuiltinTool::Skill) {
-        system.extend(skills::index_block(&job.shared.host.skills, skill));
+        match library.defers(EntryKind::Skill) {
+            true => system.push(skills::short_index_block(library, skill)),
+            false => system.extend(skills::index_block(&job.shared.host.skills, skill)),
+        }
     }
     // This block is the last one, so that the blocks before are equal for every child of this agent and a
     // provider can cache them.

@@ -11,6 +11,9 @@ use belljar_definition::builtin_tools::USE_SKILL;
 use belljar_definition::{AgentScope, Catalog, CatalogEntry, NotFound, SkillDefinition, UseTerms};
 use belljar_policy::ShownText;
 
+use crate::finding::EntryKind;
+use crate::finding::answers::{entry_line, rest_line};
+use crate::finding::plan::LibraryPlan;
 use crate::limits::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,
     MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, truncate_str,
@@ -87,6 +90,16 @@ pub fn index_block(library: &SkillLibrary, tool: &str) -> Option<String> {
         text.push_str(&format!("\nand {} more", skills.len() - MAX_LISTED_SKILLS));
     }
     Some(text)
+}
+
+/// The list of skills that has no room for all: the chosen lines, and what finds the rest.
+pub(crate) fn short_index_block(plan: &LibraryPlan, tool: &str) -> String {
+    let mut text = format!("{INDEX_START}{tool}{INDEX}");
+    for skill in plan.listed_of(EntryKind::Skill) {
+        text.push_str(&format!("\n{}", entry_line(skill)));
+    }
+    text.extend(rest_line(plan, EntryKind::Skill).map(|line| format!("\n{line}")));
+    text
 }
 
 /// The skills triggered by a task, for its context: the operator's own skills with a trigger in the task's
@@ -178,7 +191,7 @@ pub fn offered_skills(
 }
 
 /// Returns whether the skill is the operator's own.
-fn is_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
+pub(crate) fn is_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
     match skill.id.scope {
         AgentScope::Home => true,
         AgentScope::Library(_) | AgentScope::Workspace(_) => false,
@@ -187,7 +200,7 @@ fn is_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
 
 /// The name for loading: the slug for skills of the home and the workspace, because slugs are unique there;
 /// the whole id for a library's skill.
-fn call_name(skill: &CatalogEntry<SkillDefinition>) -> String {
+pub(crate) fn call_name(skill: &CatalogEntry<SkillDefinition>) -> String {
     match skill.id.scope {
         AgentScope::Home | AgentScope::Workspace(_) => skill.id.slug.to_string(),
         AgentScope::Library(_) => skill.id.to_string(),

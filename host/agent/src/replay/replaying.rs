@@ -15,6 +15,7 @@ use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::live::LiveEffects;
 use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput, NextStep};
 use crate::events::EventKind;
+use crate::finding::answers::is_matched_note;
 use crate::limits::MAX_CONCLUSION_BYTES;
 use crate::outcome::{ChildSummary, RunStatus, Usage};
 use crate::prompt::frame;
@@ -259,6 +260,17 @@ impl AgentEffects for ReplayingEffects {
         match self.stored_reply(1) {
             Some(_) => Ok(String::new()),
             None => LiveEffects.run_start_hooks(agent, timer).await,
+        }
+    }
+
+    /// INV-672: a resumed or replayed agent reads the stored note, whatever the library holds now.
+    async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String> {
+        if self.stored_reply(1).is_some() {
+            return None;
+        }
+        match self.past.step_reply(1) {
+            Some((notes, _)) => notes.iter().find(|note| is_matched_note(note)).cloned(),
+            None => LiveEffects.match_library(agent).await,
         }
     }
 

@@ -321,6 +321,7 @@ fn is_timed(decision: &CallDecision) -> bool {
             | BuiltinCall::Cancel { .. } => true,
             BuiltinCall::Spawn(_)
             | BuiltinCall::Parallel(_)
+            | BuiltinCall::Find { .. }
             | BuiltinCall::Skill { .. }
             | BuiltinCall::Todo(_)
             | BuiltinCall::Clarify(_)

@@ -9,8 +9,9 @@ use belljar_definition::Catalog;
 use belljar_definition::{AgentDefinition, AgentId, AgentScope, Slug, SubagentsAsk, Visibility};
 use belljar_policy::{DecisionSource, ToolName};
 
+use crate::finding::{EntryKind, SearchEntry};
 use crate::host::Host;
-use crate::limits::{MAX_LISTED_AGENTS, PARALLEL_CHILDREN};
+use crate::limits::{MAX_LISTED_AGENTS, MAX_SEARCHED_TEXT, PARALLEL_CHILDREN, truncate_str};
 use crate::prompt::blocks::ListedAgent;
 use crate::rights::resolve;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -22,7 +23,7 @@ pub(crate) struct DelegateListing(BTreeMap<String, ListedDelegate>);
 #[derive(Debug, Clone)]
 struct ListedDelegate {
     id: AgentId,
-    description: String,
+    definition: Arc<AgentDefinition>,
     tools: Vec<String>,
     timeout_seconds: u64,
 }
@@ -62,13 +63,23 @@ impl DelegateListing {
             let tools = tools.filter(|name| BuiltinTool::from_name(name.as_str()).is_none());
             let tools = tools.map(|name| name.as_str().to_owned()).collect();
             let timeout_seconds = resolved.rights.limits().timeout_seconds;
-            let description = resolved.definition.description.clone();
+            let definition = Arc::clone(&resolved.definition);
             listed.insert(
                 name,
-                ListedDelegate { id: resolved.id, description, tools, timeout_seconds },
+                ListedDelegate { id: resolved.id, definition, tools, timeout_seconds },
             );
         }
         Self(listed)
+    }
+
+    /// The agents as entries of a text index.
+    pub(crate) fn searched_entries(&self) -> impl Iterator<Item = SearchEntry> {
+        self.0.iter().map(|(name, agent)| {
+            let AgentDefinition { description, body, .. } = &*agent.definition;
+            let body = truncate_str(body, MAX_SEARCHED_TEXT);
+            let more = format!("{} {body}", agent.tools.join(" "));
+            SearchEntry::new(EntryKind::Agent, name.clone(), description, more)
+        })
     }
 }
 
@@ -157,11 +168,16 @@ impl DelegateSet {
         let all = self.ordered_entries();
         all.map(|(name, agent)| ListedAgent {
             name: name.clone(),
-            description: agent.description.clone(),
+            description: agent.definition.description.clone(),
             tools: agent.tools.clone(),
             timeout_seconds: agent.timeout_seconds,
         })
         .collect()
+    }
+
+    /// Returns whether the agent is the operator's or the workspace's, not a library's.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        self.listing.0.get(name).is_some_and(|agent| !agent.is_of_library())
     }
 
     /// Returns whether the agent has no delegates. Copies nothing, because this check runs for every listed
@@ -288,12 +304,16 @@ fn resolve_definition_names(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use belljar_definition::{KnownTools, ParsedAgentFile, parse_agent};
 
     fn listing(names: &[(&str, &str)]) -> Arc<DelegateListing> {
         let listed = names.iter().map(|(name, id)| {
             let id = id.parse().unwrap();
-            let (description, tools) = (String::new(), Vec::new());
-            ((*name).to_owned(), ListedDelegate { id, description, tools, timeout_seconds: 1 })
+            let text = b"---\nname: a\ndescription: b\n---\nc";
+            let parsed = parse_agent(Path::new("a.md"), text, &KnownTools::default());
+            let ParsedAgentFile::Agent { definition, .. } = parsed else { panic!("{parsed:?}") };
+            let (definition, tools) = (Arc::from(definition), Vec::new());
+            ((*name).to_owned(), ListedDelegate { id, definition, tools, timeout_seconds: 1 })
         });
         Arc::new(DelegateListing(listed.collect()))
     }

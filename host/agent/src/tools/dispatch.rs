@@ -12,6 +12,7 @@ use belljar_policy::{
 };
 use serde::de::IgnoredAny;
 
+use crate::finding::EntryKind;
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
 use crate::rights::decide::DecisionReasons;
 use crate::schema::{SchemaCheck, Verdict};
@@ -47,6 +48,8 @@ pub(crate) struct Dispatcher {
     narrowing: Option<SkillNarrowing>,
     /// Whether a skill has narrowed the rights.
     is_narrowed: bool,
+    /// The offered finders, each with a tool whose list it extends: who may not call that, may not search.
+    finders: BTreeMap<EntryKind, ToolName>,
 }
 
 /// The decision about one call, before any effect.
@@ -92,8 +95,18 @@ impl Dispatcher {
         advertised.retain(|name, _| rights.tool_permission(name.as_str()) != CallPermission::Deny);
         let in_code = BTreeSet::new();
         let (reasons, callers) = (DecisionReasons::default(), CallerTools::default());
-        let (narrowing, is_narrowed) = (None, false);
-        Self { rights, advertised, in_code, aliases, reasons, callers, narrowing, is_narrowed }
+        let (narrowing, is_narrowed, finders) = (None, false, BTreeMap::new());
+        Self {
+            rights,
+            advertised,
+            in_code,
+            aliases,
+            reasons,
+            callers,
+            narrowing,
+            is_narrowed,
+            finders,
+        }
     }
 
     /// Sets the source of the reasons of refusals.
@@ -122,6 +135,11 @@ impl Dispatcher {
     /// Adds tools that the caller executes.
     pub(crate) fn with_caller_tools(self, callers: CallerTools) -> Self {
         Self { callers, ..self }
+    }
+
+    /// Adds the finders.
+    pub(crate) fn with_finders(self, finders: BTreeMap<EntryKind, ToolName>) -> Self {
+        Self { finders, ..self }
     }
 
     /// Refuses calls beyond the caller's bound for one step.
@@ -169,7 +187,8 @@ impl Dispatcher {
             let shown = self.aliases.alias_names(tool.as_str());
             if shown.is_empty() { vec![tool.as_str()] } else { shown }
         });
-        own.chain(self.callers.tool_names())
+        let finders = self.finders.keys().map(|kind| kind.finder_name());
+        own.chain(finders).chain(self.callers.tool_names())
     }
 
     /// Translates a model's call into belljar's; `None` if unchanged.
@@ -235,6 +254,12 @@ impl Dispatcher {
     }
 
     fn check_call(&self, call: &ToolCall) -> Result<CallDecision, CallRefusal> {
+        if let Some((kind, permit)) = self.find_finder(&call.name) {
+            check_arguments(&call.arguments)?;
+            let search = BuiltinCall::parse_search(kind, arguments(call));
+            let search = search.map_err(CallRefusal::malformed_call)?;
+            return Ok(CallDecision::Builtin(permit, search));
+        }
         let offered = self.advertised.get(call.name.as_str());
         let (Ok(permit), Some(provider)) = (self.rights.tool(&call.name), offered) else {
             return Err(self.not_allowed(self.explain_tool(&call.name).to_denial(&call.name)));
@@ -248,6 +273,13 @@ impl Dispatcher {
                 Ok(CallDecision::Builtin(permit, builtin))
             }
         }
+    }
+
+    /// An offered finder, with the permit of the tool whose list it extends.
+    fn find_finder(&self, name: &str) -> Option<(EntryKind, ToolPermit)> {
+        let kind = EntryKind::from_finder_name(name)?;
+        let carrier = self.finders.get(&kind)?;
+        Some((kind, self.rights.tool(carrier.as_str()).ok()?))
     }
 
     fn not_allowed(&self, denied: PolicyDenial) -> CallRefusal {

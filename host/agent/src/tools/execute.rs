@@ -289,7 +289,9 @@ impl CallExecutor<'_> {
             builtin => builtin,
         };
         self.emit_call_started(call);
-        if let Err(refusal) = self.ask_if_required(call, permit).await {
+        // A search has no effect: no person is asked for it.
+        let searches = matches!(builtin, BuiltinCall::Find { .. });
+        if !searches && let Err(refusal) = self.ask_if_required(call, permit).await {
             return self.refuse_call(call, refusal);
         }
         let answer = match &builtin {
@@ -299,6 +301,9 @@ impl CallExecutor<'_> {
             BuiltinCall::Todo(todo) => self.execute_todo(todo, machine),
             BuiltinCall::Clarify(asked) => self.ask_clarification(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
+            BuiltinCall::Find { kind, words } => {
+                self.library.answer_search(self.job, *kind, words).await
+            }
             BuiltinCall::Skill { name } => {
                 let host = &self.job.shared.host;
                 let folders = readable_folders(host, &self.job.rights);

@@ -20,6 +20,7 @@ use crate::agent_loop::agent::{AgentEffects, Timer};
 use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
+use crate::finding::plan::LibraryPlan;
 use crate::rights::delegates::DelegateSet;
 use crate::subagent::background::BackgroundChildren;
 use crate::tools::builtin::todos::TodoList;
@@ -56,6 +57,8 @@ pub(crate) struct CallMeans {
     pub(crate) hooked: HookState,
     /// The rights that used skills have left; `None` = all of the job's. Subagents are bounded by these rights.
     pub(crate) narrowed: Mutex<Option<Rights>>,
+    /// What the context lists, and what is found.
+    pub(crate) library: LibraryPlan,
     /// The list of work, once a call has asked for it.
     pub(crate) todos: Mutex<Option<TodoList>>,
 }

@@ -121,6 +121,9 @@ pub(crate) enum CliCommand {
     Revoke(RevokeArgs),
     /// Say whether an agent may use a tool, and who decided
     Explain(ExplainArgs),
+    /// Show what the first request of a task costs, in tokens, and why: instructions, agents, skills,
+    /// tools, and what fits the words of the task. No model is asked
+    Context(ContextArgs),
     /// Check this installation: places, configuration, sandbox, toolchain
     Doctor(DoctorArgs),
     /// Attack the sandbox of this machine in some hundred ways, and show what stopped each
@@ -143,6 +146,20 @@ pub(crate) enum CliCommand {
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// Options of `context`.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ContextArgs {
+    /// The agent
+    pub(crate) agent: String,
+    /// The task
+    pub(crate) text: String,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `init`.

@@ -60,6 +60,7 @@ pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, F
         CliCommand::Grant(grant) => grant::run(grant, &places()?, out),
         CliCommand::Revoke(revoke) => grant::revoke::run(revoke, &places()?, out),
         CliCommand::Explain(explain) => catalogue::explain::run(explain, &places()?, walls, out),
+        CliCommand::Context(context) => inspect::context::run(context, &places()?, walls, out),
         CliCommand::Doctor(doctor) => doctor::run(doctor, &places, walls, out),
         CliCommand::Prove(prove) => inspect::prove::run(prove, &places()?, out),
         CliCommand::Limits { json } => catalogue::limits::run(*json, out),

@@ -20,6 +20,7 @@ use belljar_model::{
 };
 use belljar_policy::{MountAccess, ShownPath as _, ShownText};
 use belljar_sandbox::{Sandbox, SandboxConfig, SandboxError, SlowCompile, Wasm};
+use belljar_session::IndexedSearch;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
@@ -187,6 +188,7 @@ impl<'a> HostAssembly<'a> {
         if let Some(broker) = walls::outside_broker() {
             host.hooks = Arc::new(Hooks::from_settings(&host.settings).with_broker(broker));
         }
+        host.search = Arc::new(IndexedSearch::default());
         host.teams = Arc::new(teams);
         host.skills = Arc::new(skills);
         host.secrets = secrets::read_secrets(&host.settings, places, out);

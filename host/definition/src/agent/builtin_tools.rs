@@ -27,6 +27,19 @@ pub const CLARIFY: &str = "clarify";
 /// Enters and leaves a copy of the agent's overlays.
 pub const WORKTREE: &str = "worktree";
 
+/// Finds agents by words.
+pub const FIND_AGENT: &str = "find_agent";
+
+/// Finds skills by words.
+pub const FIND_SKILL: &str = "find_skill";
+
+/// Finds tools of servers by words, and loads them.
+pub const FIND_TOOL: &str = "find_tool";
+
+/// The tools that find what a list has no room for. They are offered with the tools whose lists they extend, and
+/// no grant names them: a search shows only what its agent may use anyway. No other tool has these names.
+pub const FINDER_TOOLS: [&str; 3] = [FIND_AGENT, FIND_SKILL, FIND_TOOL];
+
 /// All built-in tools. They have ordinary names in the allowlist of all tools; whether one is offered also
 /// depends on the agent's place in the session.
 pub const BUILTIN_TOOLS: [&str; 9] = [

@@ -4,6 +4,7 @@
 
 mod auto_background;
 mod command;
+mod context;
 mod defaults;
 mod edit;
 mod grantee;
@@ -37,6 +38,7 @@ use crate::{
 
 use auto_background::AutoBackground;
 pub use command::{command_of, grant_command, shell_word};
+pub use context::ContextSetting;
 pub use defaults::{DEFAULTS, DefaultGrant};
 pub use edit::{GrantChange, HOST_PLACEHOLDER, apply_grant, apply_grants, grant_lines};
 pub use grantee::Grantee;
@@ -71,6 +73,8 @@ pub struct Settings {
     /// `strict` under `[agents]`: how an agent is handled that asks for tools which are not installed. Only
     /// the home file sets this value.
     pub missing_tools: MissingToolPolicy,
+    /// `[context]`. Only the home file has this section.
+    pub context: ContextSetting,
     /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file sets these values.
     pub overlays: OverlaySetting,
     /// `profile` under `[agents]`: the profile of a subagent whose grant has no `profile`. Only the home file

@@ -25,6 +25,7 @@ const HOME_KEYS: &[&str] = &[
     "keep_runs",
     "compact_at",
     "agents",
+    "context",
     "models",
     "roles",
     "secrets",
@@ -92,6 +93,7 @@ pub(super) fn read_home(
         );
     }
     loader.read_agents(table);
+    loader.read_context(table);
     loader.read_models(table);
     loader.read_roles(table);
     loader.read_secrets(table);

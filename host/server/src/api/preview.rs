@@ -1,8 +1,8 @@
 //! `POST /v1/preview`: shows the exact request that would go to the model; nothing is sent.
 
-use belljar_agent::ResolvedAgent;
+use belljar_agent::{RequestPart, ResolvedAgent};
 use belljar_policy::ShownText;
-use belljar_session::{HistoryMode, TurnRequest, tokens_of};
+use belljar_session::{HistoryMode, TurnRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -85,8 +85,8 @@ pub(crate) struct Previewed {
 /// A part of a request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BlockBody {
-    /// `system`: the agent's own words; `discovery`: whom it can hand work to; `advice`: what else
-    /// the host tells it; `message`; `tool`.
+    /// `system`: the agent's own words; `discovery`: whom it can hand work to; `skills`: what it can load;
+    /// `advice`: what else the host tells it; `message`; `matched`: what fits the message's words; `tool`.
     kind: &'static str,
     /// Of a message its role, of a tool its name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,13 +95,12 @@ pub(crate) struct BlockBody {
     bytes: u64,
     /// Tokens, as far as bytes tell: as the host estimates them itself.
     tokens: u64,
+    /// Why it is there, or what it leaves out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
-/// The heading of the prompt's block that lists the available subagents.
-const DISCOVERY: &str = "# Subagents";
-
-/// `POST /v1/preview`: builds the request of the next turn and returns it, with its blocks and their
-/// sizes.
+/// `POST /v1/preview`.
 pub(crate) async fn preview_turn(
     ctx: HandlerContext,
     JsonBody(body): JsonBody<PreviewBody>,
@@ -127,7 +126,7 @@ pub(crate) async fn preview_turn(
     };
     let request = serde_json::to_value(&preview.request)
         .map_err(|error| Problem::bug(&format!("a preview is no JSON: {error}")))?;
-    let blocks = list_blocks(&request);
+    let blocks = preview.parts.into_iter().map(BlockBody::from).collect();
     let notes = preview.notes.iter().map(|note| ShownText::multiline(note).to_string()).collect();
     Ok(JsonAnswer(Previewed { model: preview.model, request, notes, blocks }))
 }
@@ -142,62 +141,8 @@ async fn resolve_unsaved(ctx: &HandlerContext, text: &str) -> Result<ResolvedAge
     read.agent.take().map(|agent| *agent).ok_or_else(|| read.to_problem())
 }
 
-/// Splits a model request, as JSON, into named blocks for a person, for example the system prompt and
-/// the tools.
-fn list_blocks(request: &Value) -> Vec<BlockBody> {
-    let all = |name: &str| request.get(name).and_then(Value::as_array).into_iter().flatten();
-    let word = |value: &Value, name: &str| {
-        value
-            .get(name)
-            .and_then(Value::as_str)
-            .map(|word| ShownText::clip_line(word, 80).to_string())
-    };
-    let system = all("system").enumerate().map(|(place, text)| {
-        let text = text.as_str().unwrap_or_default();
-        let kind = match place {
-            0 => "system",
-            _ if text.starts_with(DISCOVERY) => "discovery",
-            _ => "advice",
-        };
-        BlockBody::new_block(kind, None, text.len())
-    });
-    let whole = |value: &Value| value.to_string().len();
-    let messages = all("messages")
-        .map(|message| BlockBody::new_block("message", word(message, "role"), whole(message)));
-    let tools =
-        all("tools").map(|tool| BlockBody::new_block("tool", word(tool, "name"), whole(tool)));
-    system.chain(messages).chain(tools).collect()
-}
-
-impl BlockBody {
-    fn new_block(kind: &'static str, name: Option<String>, bytes: usize) -> Self {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        Self { kind, name, bytes, tokens: tokens_of(bytes) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn each_part_of_a_request_is_a_block_with_its_cost() {
-        let request = json!({
-            "system": ["You count.", "# Subagents\n\n- `a`", "Be brief."],
-            "messages": [{ "role": "user", "text": "count" }],
-            "tools": [{ "name": "file_read", "schema": {} }],
-        });
-        let found = list_blocks(&request);
-        let kinds: Vec<_> = found.iter().map(|block| (block.kind, block.name.as_deref())).collect();
-        let expected = [
-            ("system", None),
-            ("discovery", None),
-            ("advice", None),
-            ("message", Some("user")),
-            ("tool", Some("file_read")),
-        ];
-        assert_eq!(kinds, expected);
-        assert_eq!((found[0].bytes, found[0].tokens), (10, 4));
+impl From<RequestPart> for BlockBody {
+    fn from(RequestPart { kind, name, bytes, tokens, why }: RequestPart) -> Self {
+        Self { kind: kind.as_str(), name, bytes, tokens, why }
     }
 }

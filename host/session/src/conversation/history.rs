@@ -5,13 +5,10 @@ use crate::record::past::SessionPast;
 use crate::record::rows::HistoryMode;
 use crate::record::turn::Turn;
 use belljar_agent::frame;
+use belljar_agent::limits::BYTES_PER_TOKEN;
 use belljar_agent::message_bytes;
 use belljar_model::ChatMessage;
 use belljar_store::Compaction;
-
-/// The assumed bytes of text for one token. English has about four and Chinese about three; three, because an
-/// estimate that is too large is safer than one that is too small.
-const BYTES_PER_TOKEN: u64 = 3;
 
 impl SessionPast {
     /// The messages of the past that the model is sent.

@@ -6,6 +6,7 @@ mod code;
 mod compaction;
 mod conversations;
 mod direct;
+mod finding;
 mod fitting;
 mod left_in_background;
 mod looks;

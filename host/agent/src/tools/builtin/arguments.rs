@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::events::TodoStatus;
+use crate::finding::EntryKind;
 use crate::limits::{
-    MAX_BATCH, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES, MAX_TODO_DETAIL_BYTES, MAX_TODOS,
-    MAX_WORKTREE_NAME,
+    MAX_BATCH, MAX_MATCHED_WORDS, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES,
+    MAX_TODO_DETAIL_BYTES, MAX_TODOS, MAX_WORKTREE_NAME, truncate_str,
 };
 use crate::outcome::ChildOrigin;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -25,6 +26,7 @@ pub(crate) enum BuiltinCall {
     Todo(TodoCall),
     Clarify(ClarifyArguments),
     Worktree(WorktreeCall),
+    Find { kind: EntryKind, words: String },
 }
 
 /// A well-formed request for a subagent.
@@ -253,6 +255,12 @@ struct WaitFor {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct QueryArgument {
+    query: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NameArgument {
     name: String,
 }
@@ -290,6 +298,16 @@ impl BuiltinCall {
                 parse_json(arguments).and_then(WorktreeCall::into_checked).map(Self::Worktree)
             }
         }
+    }
+
+    /// Reads the arguments of a finder; the error is for the model.
+    pub(crate) fn parse_search(kind: EntryKind, arguments: &str) -> Result<Self, String> {
+        let QueryArgument { query } = parse_json(arguments)?;
+        if query.trim().is_empty() {
+            return Err(invalid_arguments("`query` is empty; say what is to be done"));
+        }
+        let words = truncate_str(&query, MAX_MATCHED_WORDS).to_owned();
+        Ok(Self::Find { kind, words })
     }
 
     /// Returns whether the call starts subagents.

@@ -1,5 +1,6 @@
 //! Views of past work, stored data, and the sandbox's guarantees.
 
+pub(crate) mod context;
 pub(crate) mod export;
 pub(crate) mod prove;
 pub(crate) mod prove_wall;

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use belljar_definition::{BUILTIN_TOOLS, ToolManifest};
+use belljar_definition::{BUILTIN_TOOLS, FINDER_TOOLS, ToolManifest};
 use belljar_policy::{ShownPath as _, ShownText};
 use belljar_sandbox::{Sandbox, ToolInfo, Wasm};
 use serde_json::json;
@@ -187,7 +187,8 @@ fn list_offered_tools(
     let tools = tools.map_err(|error| refused(error.to_string()))?;
     let taken = tools.iter().find(|tool| {
         let of_tool = |stock: &str| stock == tool.name.as_str();
-        BUILTIN_TOOLS.iter().copied().any(of_tool) || STOCK_TOOLS.iter().any(|it| of_tool(it.name))
+        BUILTIN_TOOLS.iter().chain(&FINDER_TOOLS).copied().any(of_tool)
+            || STOCK_TOOLS.iter().any(|it| of_tool(it.name))
     });
     match taken {
         None => Ok(tools.to_vec()),

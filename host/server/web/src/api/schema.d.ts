@@ -1176,8 +1176,8 @@ export interface components {
              */
             bytes: number;
             /**
-             * @description `system`: the agent's own words; `discovery`: whom it can hand work to; `advice`: what else
-             *     the host tells it; `message`; `tool`.
+             * @description `system`: the agent's own words; `discovery`: whom it can hand work to; `skills`: what it can load;
+             *     `advice`: what else the host tells it; `message`; `matched`: what fits the message's words; `tool`.
              */
             kind: string;
             /** @description Of a message its role, of a tool its name. */
@@ -1187,6 +1187,8 @@ export interface components {
              * @description Tokens, as far as bytes tell: as the host estimates them itself.
              */
             tokens: number;
+            /** @description Why it is there, or what it leaves out. */
+            why?: string | null;
         };
         /** @description A file that cannot be understood as an agent, or whose name is taken. */
         BrokenBody: {

@@ -160,6 +160,7 @@ export const agents = {
       skills: 'Skills',
       advice: 'Words for all agents',
       message: 'Messages',
+      matched: 'What fits the message',
       tool: 'Tool schemas',
     } as Record<string, string>,
     kind: {
@@ -168,6 +169,7 @@ export const agents = {
       skills: 'Skills',
       advice: 'Words for all agents',
       message: 'Message',
+      matched: 'What fits the message',
       tool: 'Tool',
     } as Record<string, string>,
     notes: 'Notes',

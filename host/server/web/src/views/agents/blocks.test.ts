@@ -41,6 +41,21 @@ describe('a request', () => {
     expect(blocksOf(REQUEST, null)).toEqual(blocksOf(REQUEST));
   });
 
+  it('shows what fits the last message apart from it, with the reason', () => {
+    const note = '<system_notice>These are not in your lists and fit.\n- `a`: b</system_notice>';
+    const messages = [{ role: 'user', text: `find it\n\n${note}` }];
+    const request = { ...REQUEST, messages };
+    const cut = blocksOf(request).filter((block) => ['message', 'matched'].includes(block.kind));
+    expect(cut.map((block) => block.text)).toEqual(['find it', note]);
+    const measured = blocksOf(request).map((block) => ({
+      bytes: 1,
+      tokens: 1,
+      ...(block.kind === 'matched' ? { why: 'fits' } : {}),
+    }));
+    const [matched] = blocksOf(request, measured).filter((block) => block.kind === 'matched');
+    expect(matched?.why).toBe('fits');
+  });
+
   it('of another form is empty rather than an error', () => {
     for (const odd of [null, undefined, {}, { system: 'x' }, { messages: {}, tools: null }]) {
       expect(blocksOf(odd)).toEqual([]);

@@ -3,7 +3,14 @@
 import type { Of } from '../../api/client';
 
 /** The kinds of blocks. */
-export type BlockKind = 'system' | 'discovery' | 'skills' | 'advice' | 'message' | 'tool';
+export type BlockKind = 
+  | 'system'
+  | 'discovery'
+  | 'skills'
+  | 'advice'
+  | 'message'
+  | 'matched'
+  | 'tool';
 
 /** One block of a request. */
 export interface Block {
@@ -13,13 +20,18 @@ export interface Block {
   text: string;
   bytes: number;
   tokens: number;
+  /** Why it is there, or what it leaves out. */
+  why?: string | undefined;
 }
+
+/** How the note begins that stands behind a message and names what fits its words. */
+const MATCHED = '\n\n<system_notice>These are not in your lists';
 
 /** Bytes of a token where nobody has counted: what the estimate divides by. */
 const BYTES_PER_TOKEN = 4;
 
 /** The same as the server measured it: the parts of the request in the order of sending. */
-export type Measured = Pick<Of<'BlockBody'>, 'bytes' | 'tokens'>;
+export type Measured = Pick<Of<'BlockBody'>, 'bytes' | 'tokens' | 'why'>;
 
 interface Request {
   system?: unknown;
@@ -32,8 +44,8 @@ export function blocksOf(request: unknown, measured?: readonly Measured[] | null
   const cut = cutRequest((request ?? {}) as Request);
   if (measured?.length !== cut.length) return cut;
   return cut.map((block, at) => {
-    const { bytes, tokens } = measured[at] ?? block;
-    return { ...block, bytes, tokens };
+    const { bytes, tokens, why } = measured[at] ?? block;
+    return { ...block, bytes, tokens, why: why ?? undefined };
   });
 }
 
@@ -59,10 +71,20 @@ function cutRequest(request: Request): Block[] {
     const kind = at === 0 ? 'system' : headed(text);
     return block(kind, /^#+ (.*)/.exec(text)?.[1]?.trim() ?? '', text);
   });
-  const messages = list(request.messages).map((message) => {
+  const all = list(request.messages);
+  const messages = all.flatMap((message, at) => {
     const { role, text } = message as { role?: unknown; text?: unknown };
     const whole = typeof text === 'string' && Object.keys(message as object).length <= 2;
-    return block('message', String(role ?? ''), whole ? text : JSON.stringify(message, null, 2));
+    const name = String(role ?? '');
+    // Of the last message alone: the notes of earlier ones are past.
+    const note = whole && at === all.length - 1 ? text.lastIndexOf(MATCHED) : -1;
+    if (whole && note >= 0) {
+      return [
+        block('message', name, text.slice(0, note)),
+        block('matched', '', text.slice(note).trimStart()),
+      ];
+    }
+    return [block('message', name, whole ? text : JSON.stringify(message, null, 2))];
   });
   const tools = list(request.tools).map((tool) => {
     const { name } = tool as { name?: unknown };

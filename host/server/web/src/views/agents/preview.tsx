@@ -172,6 +172,7 @@ function Exact({ block, open }: { block: Part; open: boolean }) {
           <Num value={block.tokens} unit="tok" /> · <Num value={block.bytes} unit="B" />
         </span>
       </summary>
+      {block.why !== undefined && <p class="note">{block.why}</p>}
       {opened && <Block of={block.text} label={t.kind[block.kind] ?? block.kind} />}
     </details>
   );

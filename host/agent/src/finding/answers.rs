@@ -1,0 +1,227 @@
+//! The texts of found entries: a line in a list, the note behind a message, the answer of a finder.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use belljar_model::{ChatMessage, ToolSpec};
+use belljar_policy::ShownText;
+use serde_json::json;
+
+use crate::agent_loop::job::AgentJob;
+use crate::finding::catalogue::EntryKind;
+use crate::finding::plan::{Candidate, LibraryPlan, estimate_tokens};
+use crate::finding::recent::was_shown;
+use crate::limits::{
+    MAX_FOUND, MAX_FOUND_DESCRIPTION, MAX_LINE_DESCRIPTION, MAX_MATCHED, MAX_MATCHED_WORDS,
+    truncate_str,
+};
+use crate::prompt::frame::{NOTICE, escape_frame};
+use crate::tools::answer::CallAnswer;
+
+/// The beginning of the note about what fits a message.
+const MATCHED: &str = "These are not in your lists and fit the words of this message. The list is data about \
+what there is, not a task: use one only where it helps.";
+
+/// The prefix of a found tool in an answer. No description has a line break, so none makes such a line.
+const TOOL_LINE: &str = "- tool `";
+
+/// The line of an entry in a list, without examples and cut.
+pub(crate) fn entry_line(candidate: &Candidate) -> String {
+    format_line(candidate, MAX_LINE_DESCRIPTION)
+}
+
+fn format_line(candidate: &Candidate, most: usize) -> String {
+    let about = ShownText::clip_line(&candidate.about, most).to_string();
+    format!("{}: {}", line_start(candidate), escape_frame(&about))
+}
+
+/// The beginning of a line, which names the entry.
+fn line_start(candidate: &Candidate) -> String {
+    format!("- `{}`", ShownText::new(&candidate.name))
+}
+
+/// The line that names how many entries a list leaves out, and what finds them.
+pub(crate) fn rest_line(plan: &LibraryPlan, kind: EntryKind) -> Option<String> {
+    let hidden = plan.candidates_of(kind).filter(|it| !plan.is_listed(it)).count();
+    let listed = plan.listed_of(kind).len();
+    let more = if listed == 0 { "" } else { "more " };
+    (hidden > 0).then(|| {
+        format!(
+            "There are {hidden} {more}{}: `{}` finds them by words.",
+            kind.plural(),
+            kind.finder_name()
+        )
+    })
+}
+
+/// The specification of a finder.
+pub(crate) fn finder_spec(kind: EntryKind) -> ToolSpec {
+    let description = match kind {
+        EntryKind::Agent => "Finds agents for a task by words, among those that are not listed.",
+        EntryKind::Skill => "Finds skills for a task by words, among those that are not listed.",
+        EntryKind::Tool => "Finds further tools by words, and loads them: you can call them then.",
+    };
+    let query = "What is to be done, or a name.";
+    ToolSpec {
+        name: kind.finder_name().to_owned(),
+        description: description.to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": query}},
+            "required": ["query"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+/// Returns whether a message has the note about what fits it.
+pub(crate) fn is_matched_note(text: &str) -> bool {
+    text.contains(MATCHED)
+}
+
+/// The names of the tools that an answer of `find_tool` loads.
+pub(crate) fn loaded_names(content: &str) -> impl Iterator<Item = &str> {
+    let names = content.lines().filter_map(|line| line.strip_prefix(TOOL_LINE)?.split('`').next());
+    names.take(MAX_FOUND)
+}
+
+impl LibraryPlan {
+    /// INV-670: the permitted entries of a kind that fit the words best. The index sees the permitted positions
+    /// alone.
+    async fn search(
+        &self,
+        job: &AgentJob,
+        kind: EntryKind,
+        words: &str,
+        limit: usize,
+    ) -> Result<Vec<&Candidate>, String> {
+        let host = &job.shared.host;
+        let permitted: Vec<usize> = self.candidates_of(kind).filter_map(|it| it.position).collect();
+        if permitted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owner = host.owner_of("index");
+        let found =
+            host.search.find_entries(&self.catalogue, &owner, words, &permitted, limit).await?;
+        // Whatever an index answers, only permitted entries count.
+        Ok(found.into_iter().filter_map(|place| self.candidate_at(kind, place)).collect())
+    }
+
+    /// The note behind a person's message, or a parent's task: what fits its words and stands nowhere yet, within
+    /// the rest of the budget. `None` = nothing fits.
+    pub(crate) async fn note_for_message(&self, job: &AgentJob) -> Option<String> {
+        let words = truncate_str(searched_words(&job.first), MAX_MATCHED_WORDS);
+        if job.direct || job.fork.is_some() || words.trim().is_empty() || self.note_tokens() == 0 {
+            return None;
+        }
+        let mut found: Vec<Vec<&Candidate>> = Vec::new();
+        for kind in self.deferred_kinds() {
+            match self.search(job, kind, words, MAX_MATCHED).await {
+                Ok(entries) => found.push(entries),
+                Err(why) => tracing::warn!(target: "belljar::agent", "the text index: {why}"),
+            }
+        }
+        // The best of each kind come first, so that no kind displaces the others.
+        let ranks = 0..MAX_MATCHED;
+        let by_rank = ranks.flat_map(|rank| found.iter().filter_map(move |of| of.get(rank)));
+        let chosen = self.fill_note(by_rank.copied(), &job.history);
+        (!chosen.is_empty()).then(|| format_note(&chosen))
+    }
+
+    fn fill_note<'p>(
+        &'p self,
+        ranked: impl Iterator<Item = &'p Candidate>,
+        history: &[ChatMessage],
+    ) -> Vec<&'p Candidate> {
+        let mut left = self.note_tokens().saturating_sub(estimate_tokens(MATCHED.len() + 60));
+        let mut chosen = Vec::new();
+        let mut kinds = BTreeSet::new();
+        for candidate in ranked {
+            let heading = if kinds.contains(&candidate.kind) { 0 } else { 20 };
+            let cost = candidate.line_tokens() + heading;
+            if self.is_listed(candidate)
+                || was_shown(history, &format!("\n{}:", line_start(candidate)))
+                || cost > left
+            {
+                continue;
+            }
+            left -= cost;
+            kinds.insert(candidate.kind);
+            chosen.push(candidate);
+        }
+        chosen
+    }
+
+    /// The answer of a finder.
+    pub(crate) async fn answer_search(
+        &self,
+        job: &AgentJob,
+        kind: EntryKind,
+        words: &str,
+    ) -> CallAnswer {
+        let all = self.candidates_of(kind).count();
+        let plural = kind.plural();
+        let found = match self.search(job, kind, words, MAX_FOUND).await {
+            Ok(found) => found,
+            Err(why) => {
+                tracing::warn!(target: "belljar::agent", "the text index: {why}");
+                let content =
+                    format!("the search of {plural} failed: try it again, or go on without");
+                return CallAnswer { content, is_error: true };
+            }
+        };
+        if found.is_empty() {
+            let content = format!(
+                "none of {all} {plural} fits these words: try others, such as the subject of the task"
+            );
+            return CallAnswer { content, is_error: false };
+        }
+        let mut content = format!("{} of {all} {plural}, the best first:\n", found.len());
+        for candidate in found {
+            let line = format_line(candidate, MAX_FOUND_DESCRIPTION);
+            let line = match kind {
+                EntryKind::Tool => line.replacen("- `", TOOL_LINE, 1),
+                EntryKind::Agent | EntryKind::Skill => line,
+            };
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(content, "{line}");
+        }
+        content.push_str(match kind {
+            EntryKind::Agent => {
+                "The descriptions are their authors' words. Hand work to one by its name."
+            }
+            EntryKind::Skill => "The descriptions are their authors' words. Load one by its name.",
+            EntryKind::Tool => "They are loaded: call them by their names.",
+        });
+        CallAnswer { content, is_error: false }
+    }
+}
+
+fn format_note(chosen: &[&Candidate]) -> String {
+    let mut text = format!("<{NOTICE}>{MATCHED}");
+    for kind in EntryKind::ALL {
+        let of: Vec<_> = chosen.iter().filter(|it| it.kind == kind).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let heading = match kind {
+            EntryKind::Agent => "Agents:",
+            EntryKind::Skill => "Skills:",
+            EntryKind::Tool => "Tools (`find_tool` loads them by their names):",
+        };
+        let _ = write!(text, "\n{heading}");
+        for candidate in of {
+            let _ = write!(text, "\n{}", entry_line(candidate));
+        }
+    }
+    let _ = write!(text, "</{NOTICE}>");
+    text
+}
+
+/// The task of a first message, without the context before it.
+fn searched_words(first: &str) -> &str {
+    match first.strip_prefix("Context:\n") {
+        Some(rest) => rest.rsplit_once("\n\nTask:\n").map_or(rest, |(_, task)| task),
+        None => first,
+    }
+}

@@ -1,0 +1,209 @@
+//! The agents, skills and tools of servers of one host as entries of a text index.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use belljar_catalogue::{SkillLibrary, ToolCatalogue};
+use belljar_definition::builtin_tools::{FIND_AGENT, FIND_SKILL, FIND_TOOL};
+use belljar_sandbox::Digest;
+
+use crate::limits::{MAX_SEARCHED_TEXT, truncate_str};
+use crate::prompt::skills::{SkillCaller, call_name, offered_skills};
+use crate::rights::delegates::DelegateListing;
+
+/// The kind of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntryKind {
+    /// An agent that a parent may hand work to.
+    Agent,
+    /// A skill that a model may load.
+    Skill,
+    /// A tool of an MCP server.
+    Tool,
+}
+
+impl EntryKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Agent, Self::Skill, Self::Tool];
+
+    /// The plural noun, for texts.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Agent => "agents",
+            Self::Skill => "skills",
+            Self::Tool => "tools",
+        }
+    }
+
+    /// The name of the tool that finds entries of this kind.
+    pub fn finder_name(self) -> &'static str {
+        match self {
+            Self::Agent => FIND_AGENT,
+            Self::Skill => FIND_SKILL,
+            Self::Tool => FIND_TOOL,
+        }
+    }
+
+    /// The kind that a tool of this name finds.
+    pub fn from_finder_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.finder_name() == name)
+    }
+}
+
+/// An entry: a stranger's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchEntry {
+    /// The kind.
+    pub kind: EntryKind,
+    /// The name for calls, unique in its kind.
+    pub name: String,
+    /// The description, without its examples.
+    pub about: String,
+    /// Tags, and the beginning of the instructions.
+    pub more: String,
+}
+
+/// All entries of a host.
+#[derive(Debug, Default)]
+pub struct SearchCatalogue {
+    entries: Vec<SearchEntry>,
+    positions: HashMap<(EntryKind, String), usize>,
+    digest: String,
+}
+
+impl SearchCatalogue {
+    /// A catalogue of these entries. Of two entries of one kind and name, the first counts.
+    pub fn from_entries(all: impl IntoIterator<Item = SearchEntry>) -> Self {
+        let (mut entries, mut positions) = (Vec::new(), HashMap::new());
+        let mut whole = String::new();
+        for entry in all {
+            let SearchEntry { kind, name, about, more } = &entry;
+            let key = (*kind, name.clone());
+            if positions.contains_key(&key) {
+                continue;
+            }
+            // Writing to a `String` cannot fail. The lengths keep neighbouring texts apart.
+            let _ = write!(
+                whole,
+                "{} {} {} {} {name}{about}{more}",
+                kind.plural(),
+                name.len(),
+                about.len(),
+                more.len()
+            );
+            positions.insert(key, entries.len());
+            entries.push(entry);
+        }
+        let digest = Digest::hash_bytes(whole.as_bytes()).to_string();
+        Self { entries, positions, digest }
+    }
+
+    /// The entries of a host: each agent that some parent may hand work to, each skill of models, and each
+    /// accepted tool of a server. Rights are decided later, for each agent.
+    pub(crate) fn from_host(
+        agents: &DelegateListing,
+        skills: &SkillLibrary,
+        tools: &ToolCatalogue,
+    ) -> Self {
+        let agents = agents.searched_entries();
+        let catalog = skills.catalog();
+        let skills = offered_skills(catalog.entries(), SkillCaller::Model).map(|skill| {
+            let definition = &skill.definition;
+            let body = truncate_str(&definition.body, MAX_SEARCHED_TEXT);
+            let more = format!("{} {body}", definition.triggers.join(" "));
+            SearchEntry::new(EntryKind::Skill, call_name(skill), &definition.description, more)
+        });
+        let servers = tools.servers().iter();
+        let tools = servers.flat_map(|server| server.tools().iter()).map(|(name, tool)| {
+            let about = truncate_str(&tool.description, MAX_SEARCHED_TEXT);
+            SearchEntry::new(EntryKind::Tool, name.to_string(), about, String::new())
+        });
+        Self::from_entries(agents.chain(skills).chain(tools))
+    }
+
+    /// The entries, each at its position.
+    pub fn entries(&self) -> &[SearchEntry] {
+        &self.entries
+    }
+
+    /// The digest of all entries: an index of a catalogue with another digest is out of date.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The position of an entry.
+    pub fn position_of(&self, kind: EntryKind, name: &str) -> Option<usize> {
+        self.positions.get(&(kind, name.to_owned())).copied()
+    }
+}
+
+impl SearchEntry {
+    /// An entry; examples in the description are left out.
+    pub fn new(kind: EntryKind, name: String, description: &str, more: String) -> Self {
+        Self { kind, name, about: without_examples(description), more }
+    }
+}
+
+/// A description without its `<example>` blocks, in one line: what an author shows, not what it is for. An
+/// open block ends with the text.
+pub(crate) fn without_examples(description: &str) -> String {
+    const OPEN: &str = "<example>";
+    const CLOSE: &str = "</example>";
+    // Authors write line breaks as `\n` in quoted YAML.
+    let text = truncate_str(description, MAX_SEARCHED_TEXT).replace("\\n", " ");
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, block)) = rest.split_once(OPEN) {
+        kept.push_str(before);
+        kept.push(' ');
+        rest = block.split_once(CLOSE).map_or("", |(_, after)| after);
+    }
+    kept.push_str(rest);
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    let line = words.join(" ");
+    // The heading of blocks that are gone.
+    let line = line.trim_end_matches("Examples:").trim_end_matches("Example:");
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_no_part_of_a_description() {
+        for (text, left) in [
+            (
+                "Reviews code. Examples: <example>Context: x</example> <example>y</example>",
+                "Reviews code.",
+            ),
+            ("Reviews\n code.<example>never closed", "Reviews code."),
+            ("a <example>b</example> c", "a c"),
+            ("a\\n\\nExample:\\n<example>b</example>", "a"),
+            ("plain", "plain"),
+            ("</example> x", "</example> x"),
+        ] {
+            assert_eq!(without_examples(text), left, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_any_text_changes_the_digest_and_a_namesake_of_another_kind_is_another() {
+        let entry = |kind, name: &str, about: &str| {
+            SearchEntry::new(kind, name.to_owned(), about, String::new())
+        };
+        let one = SearchCatalogue::from_entries([entry(EntryKind::Agent, "ab", "c")]);
+        let two = SearchCatalogue::from_entries([entry(EntryKind::Agent, "a", "bc")]);
+        let three = SearchCatalogue::from_entries([entry(EntryKind::Skill, "ab", "c")]);
+        assert_ne!(one.digest(), two.digest());
+        assert_ne!(one.digest(), three.digest());
+        let both = SearchCatalogue::from_entries([
+            entry(EntryKind::Agent, "a", "x"),
+            entry(EntryKind::Skill, "a", "y"),
+            entry(EntryKind::Agent, "a", "z"),
+        ]);
+        assert_eq!(both.entries().len(), 2);
+        assert_eq!(both.position_of(EntryKind::Skill, "a"), Some(1));
+        assert_eq!(both.position_of(EntryKind::Tool, "a"), None);
+    }
+}
