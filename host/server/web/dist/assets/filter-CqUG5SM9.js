@@ -1,0 +1,2 @@
+import{d as e}from"./foreign-9E9P9DP7.js";function t(t){return e(`input`,{type:`search`,class:`filter-box`,"data-search":t.first?``:void 0,"aria-label":t.label,placeholder:t.hint??t.label,value:t.value,autocomplete:`off`,spellcheck:!1,maxLength:200,onInput:e=>t.onChange(e.currentTarget.value),onKeyDown:e=>{e.key===`Escape`&&t.value!==``&&(e.preventDefault(),e.stopPropagation(),t.onChange(``))}})}function n(e,...t){let n=t.join(`
+`).toLowerCase();return e.toLowerCase().split(/\s+/).every(e=>n.includes(e))}export{n,t};

@@ -1,1 +1,0 @@
-import{U as e}from"./foreign-Ck7OZAhd.js";var t=e(``),n=[],r=0;function i(e){n.at(-1)!==e&&n.push(e),n.length>5&&(n=n.slice(-5)),r||=window.setTimeout(()=>{r=0,t.value=n.join(`. `),n=[]},700)}export{t as n,i as t};
