@@ -14,7 +14,7 @@ use super::record::stat_identity;
 /// Where a directory is, seen from another directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum DirRelation {
-    /// Outside the other directory.
+    /// The directory is outside the other directory.
     Outside,
     /// Inside the other directory. The value is the topmost protected directory above, by device and inode:
     /// with a protected name, the target of a link with a protected name at the top, or the host's own.

@@ -133,8 +133,8 @@ impl Broker {
         Ok(Self(Arc::new(BrokerInner { socket: own, hooks: duties.hooks, programs, workspace })))
     }
 
-    /// The bytes the broker stores for the component with the given digest (in hexadecimal); `None`: has
-    /// none that this host wrote.
+    /// The bytes that the broker stores for the component with the given digest (in hexadecimal). `None`: the
+    /// broker has no bytes that this host wrote for the component.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ impl Jar {
         slot.is_some_and(|slot| !self.slot_resources(slot).rights.peer_tools().is_empty())
     }
 
-    /// The tools a call in the slot `at` may call.
+    /// The tools that a call of the component in slot `at` may call.
     pub(super) fn peer_reach(
         &self,
         at: usize,

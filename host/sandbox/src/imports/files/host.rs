@@ -28,8 +28,8 @@ use types::{
 /// call.
 const SHORT_LISTING: u64 = 512;
 
-/// The most bytes of one `write`, because it runs on the calling thread: so many take well under a
-/// millisecond. The guest learns how many were written.
+/// The most bytes of a `write` call, because the call runs on the guest's thread: 1 MiB takes well under a
+/// millisecond. The guest learns how many bytes were written.
 const MAX_WRITE: usize = 1 << 20;
 
 impl preopens::Host for FilesView<'_> {

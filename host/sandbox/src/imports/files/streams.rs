@@ -77,8 +77,8 @@ impl FileWriter {
     }
 }
 
-/// Reads up to `size` bytes at an offset, and bills them. If the budget has not so many bytes left, the
-/// bytes are not returned, but an error.
+/// Reads up to `size` bytes at an offset, and bills the bytes. If the budget has too few bytes left, returns
+/// an error and no bytes.
 pub(crate) fn read_billed(
     file: &File,
     record: &CallRecord,
