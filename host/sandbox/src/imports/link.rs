@@ -277,7 +277,7 @@ pub(crate) struct NotGranted;
 const REFUSED: &[&str] =
     &["access-denied", "HTTP-request-denied", "not-permitted", "access", "not-supported"];
 
-/// The error a refused function returns; `None`: has none that fits.
+/// The error a refused function returns; `None`: the function has no fitting error.
 fn refusal_value(ty: &ComponentFunc) -> Option<Val> {
     let Type::Result(result) = ty.results().next()? else { return None };
     let payload = match result.err() {
