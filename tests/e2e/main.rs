@@ -66,6 +66,8 @@ mod names;
 mod openai;
 #[cfg(unix)]
 mod owners;
+#[cfg(unix)]
+mod plugins;
 mod programs;
 mod prove;
 #[cfg(target_os = "linux")]

@@ -24,6 +24,19 @@ const TAKE: &[Row] = &[
     (&["agents", "libraries"], 0, "reds-zoo"),
     (&["agents", "update", "reds-zoo"], 0, "nothing changed in library `reds-zoo`"),
     (&["agents", "remove", "reds-zoo"], 0, "removed library `reds-zoo`"),
+    (&["marketplaces", "add", "SOURCE"], 0, "marketplace `reds-market`"),
+    (&["marketplaces", "list"], 0, "reds-market"),
+    (&["marketplaces", "update", "reds-market"], 0, "updated marketplace `reds-market`"),
+    (&["plugins", "search", "reds"], 0, "reds-plug@reds-market"),
+    (&["plugins", "add", "reds-plug", "--yes"], 0, "installed plugin `reds-market/reds-plug`"),
+    (&["plugins", "list"], 0, "reds-market/reds-plug"),
+    (&["plugins", "show", "reds-plug"], 0, "reds-plug:reds-tide"),
+    (&["plugins", "update", "reds-plug", "--yes"], 0, "nothing changed in plugin"),
+    (&["plugins", "disable", "reds-plug"], 0, "disabled plugin"),
+    (&["plugins", "enable", "reds-plug"], 0, "enabled plugin"),
+    (&["plugins", "connect", "reds-plug", "reds-sea", "--yes"], 0, "[mcp.reds-plug-reds-sea]"),
+    (&["plugins", "remove", "reds-plug"], 0, "removed plugin"),
+    (&["marketplaces", "remove", "reds-market"], 0, "removed marketplace"),
     (&["teams", "list"], 0, "reds-team"),
     (&["teams", "check"], 0, "reds-team"),
     (&["skills", "list"], 0, "reds-skill"),
@@ -126,6 +139,13 @@ fn world() -> World {
     world.home_file(&format!("{root}/workspace/reds-note.txt"), "reds-own words\n");
     let source = agent("reader").replace("probe, ", "");
     world.other("source/reader.md", source.as_bytes());
+    let market = r#"{"name": "reds-market", "owner": {"name": "red"},
+        "plugins": [{"name": "reds-plug", "source": "./reds-plug"}]}"#;
+    world.other("source/.claude-plugin/marketplace.json", market.as_bytes());
+    let skill = "---\nname: reds-tide\ndescription: d\n---\nx\n";
+    world.other("source/reds-plug/skills/reds-tide/SKILL.md", skill.as_bytes());
+    let servers = r#"{"reds-sea": {"url": "https://example.org/mcp"}}"#;
+    world.other("source/reds-plug/.mcp.json", servers.as_bytes());
     world
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use belljar_definition::{
     AgentContext, AgentDefinition, AgentId, AgentScope, Catalog, CatalogItem, Diagnostic,
-    MAX_DEFINITION, Severity, SkillDefinition, Slug, SourceFile, TeamDefinition,
+    LibraryName, MAX_DEFINITION, Severity, SkillDefinition, SourceFile, TeamDefinition,
 };
 use belljar_sandbox::Digest;
 use belljar_work::{StopSignal, WorkStopped};
@@ -155,8 +155,12 @@ impl LibraryRoot {
     }
 
     /// An installed library: these files below `dir`, each with its digest.
-    pub fn for_installed(name: &Slug, dir: PathBuf, files: BTreeMap<PathBuf, Digest>) -> Self {
-        let scope = AgentScope::Library(name.to_string());
+    pub fn for_installed(
+        name: impl Into<LibraryName>,
+        dir: PathBuf,
+        files: BTreeMap<PathBuf, Digest>,
+    ) -> Self {
+        let scope = name.into().into_scope();
         Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
     }
 

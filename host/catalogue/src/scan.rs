@@ -60,8 +60,8 @@ pub(crate) fn find_files<D: CatalogItem>(
     stop: &StopSignal,
 ) -> Result<Vec<FoundFile>, WorkStopped> {
     if let Some(files) = &root.pinned {
-        let parsed = files.keys().filter(|below| !D::is_material(below));
-        return list_pinned(root, parsed, problems, stop);
+        let wanted = files.keys().filter(|below| D::accepts_path(below) && !D::is_material(below));
+        return list_pinned(root, wanted, problems, stop);
     }
     let mut walk =
         RootWalk { root, wants: D::accepts_path, found: Vec::new(), entries: 0, problems, stop };

@@ -25,13 +25,15 @@ const OF_SERVERS: &str = "mcp__";
 pub(crate) struct McpServers {
     servers: Vec<Arc<Server>>,
     owners: BTreeMap<ToolName, Arc<Server>>,
+    /// The servers by the names that agent files have for them.
+    pub(crate) called: BTreeMap<String, String>,
     pub(crate) problems: Vec<Diagnostic>,
 }
 
 impl McpServers {
     /// Reads the servers of these settings; `directory` has a file for each with its accepted tools.
     pub(crate) fn from_settings(directory: &Path, settings: &Settings) -> Self {
-        let mut all = Self::default();
+        let mut all = Self { called: settings.mcp_called.clone(), ..Self::default() };
         for (name, setting) in &settings.mcp {
             let server = match build_server(name, setting) {
                 Ok(server) => server,

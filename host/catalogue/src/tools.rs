@@ -213,7 +213,8 @@ impl ToolCatalogue {
     pub fn known_tools(&self) -> KnownTools {
         let host = BUILTIN_TOOLS.iter().filter_map(|name| ToolName::new(name).ok());
         let owned = self.owners.keys().chain(self.held.keys()).cloned();
-        KnownTools::new(owned.chain(host).chain(self.servers.tool_names().cloned()))
+        let known = KnownTools::new(owned.chain(host).chain(self.servers.tool_names().cloned()));
+        known.with_server_names(&self.servers.called)
     }
 
     /// Whether the tool exists. Builds no list, because the function is called for each tool of each agent.

@@ -296,6 +296,9 @@ impl<D: CatalogItem> Catalog<D> {
         };
         let slug = Slug::from_name(bare);
         let found: Vec<_> = slug.iter().flat_map(|slug| self.entries_named(slug)).collect();
+        if let Some(entry) = self.find_in_plugin(name, &found) {
+            return Ok(entry);
+        }
         let meant = match own_workspace {
             true => {
                 found.iter().copied().find(|it| matches!(it.id.scope, AgentScope::Workspace(_)))
@@ -316,6 +319,22 @@ impl<D: CatalogItem> Catalog<D> {
                 ambiguous: true,
                 broken: None,
             }),
+        }
+    }
+
+    /// The only entry with this name in its plugin, `PLUGIN:NAME`, unless an entry of the home or the
+    /// workspace (in `own`) has the name: a stranger's plugin never replaces the operator's own.
+    fn find_in_plugin(&self, name: &str, own: &[&CatalogEntry<D>]) -> Option<&CatalogEntry<D>> {
+        let is_library = |it: &CatalogEntry<D>| matches!(it.id.scope, AgentScope::Library(_));
+        if !name.contains(':') || own.iter().any(|entry| !is_library(entry)) {
+            return None;
+        }
+        let (_, bare) = name.split_once(':')?;
+        let slug = Slug::from_written(bare)?;
+        let mut found = self.entries_named(&slug).filter(|entry| entry.id.has_plugin_name(name));
+        match (found.next(), found.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
         }
     }
 

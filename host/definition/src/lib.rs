@@ -16,6 +16,7 @@ mod filed;
 mod foreign;
 mod frontmatter;
 mod manifest;
+pub mod plugin;
 mod settings;
 mod skill;
 mod slug;
@@ -57,7 +58,7 @@ pub use settings::{
     apply_grant, apply_grants, command_of, grant_command, grant_lines, revoke_grants, shell_word,
 };
 pub use skill::{MAX_SKILL, SkillCallers, SkillDefinition};
-pub use slug::{API_LIBRARY, AgentId, AgentIdError, AgentScope, Slug};
+pub use slug::{API_LIBRARY, AgentId, AgentIdError, AgentScope, LibraryName, Slug};
 pub use snippet::SourceSnippet;
 pub use team::{
     MAX_TEAM, MAX_TEAM_AGENTS, StageJoin, TaskTemplate, TeamBudget, TeamDefinition, TeamMember,

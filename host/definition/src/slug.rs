@@ -28,7 +28,8 @@ pub struct Slug(String);
 pub enum AgentScope {
     /// The operator's own directory.
     Home,
-    /// An installed library, by its name, for example `reviewers`.
+    /// An installed library, by its name, for example `reviewers`; a plugin of a marketplace has both names,
+    /// for example `market/reviewers`.
     Library(String),
     /// The workspace with this canonical path, for example `/home/ann/project`.
     Workspace(PathBuf),
@@ -47,6 +48,53 @@ impl AgentScope {
             Self::Library(name) => name == API_LIBRARY,
             Self::Workspace(_) => false,
         }
+    }
+}
+
+/// The name of an installed library: a slug, or for a plugin of a marketplace two of them, for example
+/// `market/reviewers`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LibraryName(String);
+
+impl LibraryName {
+    /// The name of a plugin, with its marketplace if it came from one.
+    pub fn for_plugin(market: Option<&Slug>, plugin: &Slug) -> Self {
+        Self(market.map_or_else(|| plugin.to_string(), |market| format!("{market}/{plugin}")))
+    }
+
+    /// Returns a text as a name if it has the exact form of one.
+    pub fn from_exact(text: &str) -> Option<Self> {
+        let is_exact = |part: &str| Slug::from_exact(part).is_some_and(|slug| slug.0 == part);
+        let parts = text.split('/').count();
+        (parts <= 2 && text.split('/').all(is_exact)).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The scope of the library's agents.
+    pub fn into_scope(self) -> AgentScope {
+        AgentScope::Library(self.0)
+    }
+}
+
+impl From<Slug> for LibraryName {
+    fn from(slug: Slug) -> Self {
+        Self(slug.0)
+    }
+}
+
+impl From<&Slug> for LibraryName {
+    fn from(slug: &Slug) -> Self {
+        Self(slug.0.clone())
+    }
+}
+
+impl fmt::Display for LibraryName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -131,6 +179,16 @@ impl AgentId {
         Self { scope: AgentScope::Home, slug }
     }
 
+    /// Whether a text is the name of this agent or skill in its plugin: `PLUGIN:NAME`, whatever the
+    /// marketplace. For example, `tools:reviewer` names `library/market/tools/reviewer`.
+    pub fn has_plugin_name(&self, text: &str) -> bool {
+        let AgentScope::Library(library) = &self.scope else { return false };
+        let plugin = library.rsplit('/').next().unwrap_or(library);
+        let Some((named, name)) = text.trim().split_once(':') else { return false };
+        Slug::from_written(named).is_some_and(|slug| slug.0 == plugin)
+            && Slug::from_written(name).is_some_and(|slug| slug == self.slug)
+    }
+
     /// The shortest text for this id in grants: home agents by slug alone.
     pub fn grant_key(&self) -> String {
         match self.scope {
@@ -195,6 +253,11 @@ impl FromStr for AgentId {
             ["library", name, slug] => {
                 let name = parse_slug(name, text)?.0;
                 Ok(Self { scope: AgentScope::Library(name), slug: parse_slug(slug, text)? })
+            }
+            ["library", market, plugin, slug] => {
+                let (market, plugin) = (parse_slug(market, text)?, parse_slug(plugin, text)?);
+                let name = LibraryName::for_plugin(Some(&market), &plugin);
+                Ok(Self { scope: name.into_scope(), slug: parse_slug(slug, text)? })
             }
             _ => Err(error("no scope is written like that")),
         }

@@ -196,11 +196,17 @@ impl DelegateSet {
         let exact = self.ordered_entries().find(|(listed, _)| listed.as_str() == name);
         // The name in grants, for example `library/NAME/agent`.
         let by_id = || self.ordered_entries().find(|(_, agent)| is_identity(name, &agent.id));
+        // `PLUGIN:NAME`, if it names one agent only.
         let by_plugin = || {
+            let mut found = self.ordered_entries().filter(|(_, it)| it.id.has_plugin_name(name));
+            found.next().filter(|_| found.next().is_none())
+        };
+        let in_library = || {
             let library = self.library.as_ref()?;
             self.ordered_entries().find(|(_, agent)| is_of_plugin(name, &agent.id, library))
         };
-        exact.or_else(by_slug).or_else(by_id).or_else(by_plugin).map(|(_, agent)| &agent.id)
+        let found = exact.or_else(by_slug).or_else(by_id).or_else(by_plugin).or_else(in_library);
+        found.map(|(_, agent)| &agent.id)
     }
 
     /// The source that denies this parent an agent, if the name is unknown to the parent.
@@ -295,7 +301,10 @@ fn resolve_definition_names(
             library
                 .is_some_and(|library| names.iter().any(|it| is_of_plugin(it, &agent.id, library)))
         };
-        bare && slugs.contains(&agent.id.slug) || names.contains(name) || of_plugin()
+        bare && slugs.contains(&agent.id.slug)
+            || names.contains(name)
+            || names.iter().any(|name| agent.id.has_plugin_name(name))
+            || of_plugin()
     };
     let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
     found.map(|(name, _)| name.clone()).collect()

@@ -220,7 +220,7 @@ fn an_installed_file_counts_while_it_is_what_was_agreed_to() {
     let digest = Digest::hash_bytes(text.as_bytes());
     let files = BTreeMap::from([("x/a.md".into(), digest), ("x/gone.md".into(), digest)]);
     let root =
-        LibraryRoot::for_installed(&Slug::from_name("lib").unwrap(), dir.path().into(), files);
+        LibraryRoot::for_installed(Slug::from_name("lib").unwrap(), dir.path().into(), files);
     let library = Library::open(vec![root], KnownTools::new([]), false);
     assert_eq!(names(&library), ["library/lib/a"]);
     assert_eq!(codes(&library, dir.path()), ["library-incomplete"]);

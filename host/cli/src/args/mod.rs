@@ -6,6 +6,7 @@ mod golden;
 pub(crate) mod grants;
 pub(crate) mod library;
 pub(crate) mod mcp;
+pub(crate) mod plugins;
 pub(crate) mod replay;
 pub(crate) mod server;
 pub(crate) mod tools;
@@ -19,6 +20,7 @@ use crate::args::changes::{ApplyArgs, ChangesArgs, DiscardArgs, UndoArgs};
 use crate::args::grants::{ExplainArgs, GrantArgs, RevokeArgs};
 use crate::args::library::{AddSourceArgs, LibraryCommand};
 use crate::args::mcp::McpArgs;
+use crate::args::plugins::{MarketplacesArgs, PluginsArgs};
 use crate::args::replay::ReplayArgs;
 use crate::args::server::{
     BackupArgs, DataArg, KeysArgs, NoTenant, RestoreArgs, ServeArgs, SessionsArgs, TenantArg,
@@ -103,6 +105,12 @@ pub(crate) enum CliCommand {
     /// Look at agents; add, update and remove libraries of them
     #[command(alias = "agent")]
     Agents(AgentsArgs),
+    /// Add, look at, update and remove plugins: folders of agents, skills, commands, hooks and MCP servers
+    #[command(alias = "plugin")]
+    Plugins(PluginsArgs),
+    /// Add, list, update and remove marketplaces: lists of plugins
+    #[command(alias = "marketplace")]
+    Marketplaces(MarketplacesArgs),
     /// Look at and run teams: pipelines of agents
     #[command(subcommand, alias = "team")]
     Teams(TeamsCommand),

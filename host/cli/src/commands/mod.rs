@@ -12,6 +12,7 @@ mod inspect;
 mod libraries;
 mod manual;
 mod mcp;
+mod plugins;
 mod run;
 mod serve;
 mod tools;
@@ -53,6 +54,8 @@ pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, F
         }
         CliCommand::Add(args) => libraries::add_source(&args.add, &args.of, &places()?, walls, out),
         CliCommand::Agents(agents) => catalogue::agents::run(agents, places()?, walls, out),
+        CliCommand::Plugins(args) => plugins::run(args, &places()?, walls, out),
+        CliCommand::Marketplaces(args) => plugins::run_markets(args, &places()?, walls, out),
         CliCommand::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
         CliCommand::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),
         CliCommand::Drafts(drafts) => catalogue::drafts::run(drafts, &places()?, out),

@@ -113,7 +113,6 @@ pub(crate) enum CollectScope {
     #[default]
     Agents,
     /// Every regular file, hidden ones included: for sources of more than agents.
-    #[allow(dead_code, reason = "plugins are read with it")]
     Everything,
 }
 

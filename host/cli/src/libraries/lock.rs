@@ -12,6 +12,9 @@ use belljar_sandbox::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::gather::unfit_reason;
+use super::plugin_lock::{
+    InstalledPlugin, KnownMarket, MAX_MARKETS, MAX_PLUGINS, PluginKey, WrittenMarket, WrittenPlugin,
+};
 use super::source::LibrarySource;
 use crate::setup::exit::Failure;
 use crate::setup::home::read_bounded;
@@ -33,6 +36,10 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LibraryLock {
     pub(crate) libraries: BTreeMap<Slug, InstalledLibrary>,
+    /// The plugins, by market and name.
+    pub(crate) plugins: BTreeMap<PluginKey, InstalledPlugin>,
+    /// The known marketplaces.
+    pub(crate) markets: BTreeMap<Slug, KnownMarket>,
 }
 
 /// One installed library.
@@ -54,6 +61,10 @@ struct WrittenLock {
     version: i64,
     #[serde(default)]
     libraries: BTreeMap<String, WrittenLibrary>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    plugins: BTreeMap<String, WrittenPlugin>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    markets: BTreeMap<String, WrittenMarket>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -109,13 +120,58 @@ impl LibraryLock {
                 .ok_or_else(|| format!("`{shown}` is no name of a library"))?;
             let installed =
                 library.into_installed().map_err(|why| format!("library `{shown}`: {why}"))?;
-            let double = |it: &InstalledLibrary| it.directory == installed.directory;
-            if lock.libraries.values().any(double) {
+            if lock.has_directory(&installed.directory) {
                 return Err(format!("library `{shown}` has the directory of another one"));
             }
             lock.libraries.insert(name, installed);
         }
+        lock.read_plugins(written.plugins)?;
+        lock.read_markets(written.markets)?;
         Ok(lock)
+    }
+
+    fn read_plugins(&mut self, written: BTreeMap<String, WrittenPlugin>) -> Result<(), String> {
+        if written.len() > MAX_PLUGINS {
+            return Err(format!("it has more than {MAX_PLUGINS} plugins"));
+        }
+        for (key, plugin) in written {
+            let shown = ShownText::clip_line(&key, 160).to_string();
+            let key = PluginKey::from_text(&key)
+                .ok_or_else(|| format!("`{shown}` is no name of a plugin"))?;
+            let installed =
+                plugin.into_installed().map_err(|why| format!("plugin `{shown}`: {why}"))?;
+            let taken = key.market.is_none() && self.libraries.contains_key(&key.plugin);
+            if taken || self.has_directory(&installed.directory) {
+                return Err(format!("plugin `{shown}` has the place of another one"));
+            }
+            self.plugins.insert(key, installed);
+        }
+        Ok(())
+    }
+
+    fn read_markets(&mut self, written: BTreeMap<String, WrittenMarket>) -> Result<(), String> {
+        if written.len() > MAX_MARKETS {
+            return Err(format!("it has more than {MAX_MARKETS} marketplaces"));
+        }
+        for (name, market) in written {
+            let shown = ShownText::clip_line(&name, 80).to_string();
+            let name = parse_exact_slug(&name)
+                .ok_or_else(|| format!("`{shown}` is no name of a marketplace"))?;
+            let market =
+                market.into_market().map_err(|why| format!("marketplace `{shown}`: {why}"))?;
+            if self.has_directory(&market.directory) {
+                return Err(format!("marketplace `{shown}` has the place of another one"));
+            }
+            self.markets.insert(name, market);
+        }
+        Ok(())
+    }
+
+    /// Whether something is installed in this directory.
+    pub(super) fn has_directory(&self, name: &str) -> bool {
+        self.libraries.values().any(|it| it.directory == name)
+            || self.plugins.values().any(|it| it.directory == name)
+            || self.markets.values().any(|it| it.directory == name)
     }
 
     /// Replaces the lock atomically: a reader sees the old or the new list. The lock alone decides which
@@ -142,25 +198,28 @@ impl LibraryLock {
             .iter()
             .map(|(name, installed)| Ok((name.to_string(), installed.to_written()?)));
         let libraries = libraries.collect::<Result<_, String>>()?;
-        let text = toml::to_string(&WrittenLock { version: VERSION, libraries })
+        let plugins = self.plugins.iter();
+        let plugins =
+            plugins.map(|(key, it)| Ok((key.to_string(), WrittenPlugin::from_installed(it)?)));
+        let plugins = plugins.collect::<Result<_, String>>()?;
+        let markets = self.markets.iter();
+        let markets =
+            markets.map(|(name, it)| (name.to_string(), WrittenMarket::from_market(it))).collect();
+        let text = toml::to_string(&WrittenLock { version: VERSION, libraries, plugins, markets })
             .map_err(|error| error.to_string())?;
         Ok(format!(
-            "# Written by `belljar agents add`, `update` and `remove`. A file that is not as it says is not used.\n{text}"
+            "# Written by `belljar agents`, `plugins` and `marketplaces`. A file that is not as it says is not used.\n{text}"
         ))
     }
 }
 
 impl InstalledLibrary {
     fn to_written(&self) -> Result<WrittenLibrary, String> {
-        let file = |(path, digest): (&PathBuf, &Digest)| {
-            let path = path.to_str().ok_or("a path is not UTF-8")?;
-            Ok((path.to_owned(), format!("sha256:{digest}")))
-        };
         Ok(WrittenLibrary {
             directory: self.directory.clone(),
             revision: self.revision.clone(),
             source: self.source.clone(),
-            files: self.files.iter().map(file).collect::<Result<_, String>>()?,
+            files: write_files(&self.files)?,
         })
     }
 }
@@ -168,35 +227,63 @@ impl InstalledLibrary {
 impl WrittenLibrary {
     fn into_installed(self) -> Result<InstalledLibrary, String> {
         let Self { directory, revision, source, files } = self;
-        if parse_exact_slug(&directory).is_none() {
-            return Err("its directory is no plain name".to_owned());
-        }
-        source.check_recorded()?;
-        let is_id = |id: &String| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
-        if !revision.as_ref().is_none_or(is_id) {
-            return Err("its revision is no commit".to_owned());
-        }
-        if files.len() > MAX_AGENT_FILES {
-            return Err(format!("it has more than {MAX_AGENT_FILES} files"));
-        }
-        let mut pinned = BTreeMap::new();
-        for (path, digest) in files {
-            let shown = ShownText::clip_line(&path, 100).to_string();
-            let below = PathBuf::from(&path);
-            let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
-            if unfit_reason(&path).is_some() || !plain {
-                return Err(format!("`{shown}` is no path below its directory"));
-            }
-            let digest = digest.strip_prefix("sha256:").and_then(Digest::from_hex);
-            let digest = digest.ok_or_else(|| format!("`{shown}` has no SHA-256"))?;
-            pinned.insert(below, digest);
-        }
-        Ok(InstalledLibrary { directory, source, revision, files: pinned })
+        check_place(&directory, &source, revision.as_deref())?;
+        Ok(InstalledLibrary { directory, source, revision, files: read_files(files)? })
     }
 }
 
+/// Checks the directory, the source and the commit of something that is installed.
+pub(super) fn check_place(
+    directory: &str,
+    source: &LibrarySource,
+    revision: Option<&str>,
+) -> Result<(), String> {
+    if parse_exact_slug(directory).is_none() {
+        return Err("its directory is no plain name".to_owned());
+    }
+    source.check_recorded()?;
+    let is_id = |id: &str| id.len() <= 64 && id.bytes().all(|b| b.is_ascii_hexdigit());
+    if !revision.is_none_or(is_id) {
+        return Err("its revision is no commit".to_owned());
+    }
+    Ok(())
+}
+
+/// The files as text, each with its digest.
+pub(super) fn write_files(
+    files: &BTreeMap<PathBuf, Digest>,
+) -> Result<BTreeMap<String, String>, String> {
+    let file = |(path, digest): (&PathBuf, &Digest)| {
+        let path = path.to_str().ok_or("a path is not UTF-8")?;
+        Ok((path.to_owned(), format!("sha256:{digest}")))
+    };
+    files.iter().map(file).collect()
+}
+
+/// The files with their digests, from text.
+pub(super) fn read_files(
+    files: BTreeMap<String, String>,
+) -> Result<BTreeMap<PathBuf, Digest>, String> {
+    if files.len() > MAX_AGENT_FILES {
+        return Err(format!("it has more than {MAX_AGENT_FILES} files"));
+    }
+    let mut pinned = BTreeMap::new();
+    for (path, digest) in files {
+        let shown = ShownText::clip_line(&path, 100).to_string();
+        let below = PathBuf::from(&path);
+        let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
+        if unfit_reason(&path).is_some() || !plain {
+            return Err(format!("`{shown}` is no path below its directory"));
+        }
+        let digest = digest.strip_prefix("sha256:").and_then(Digest::from_hex);
+        let digest = digest.ok_or_else(|| format!("`{shown}` has no SHA-256"))?;
+        pinned.insert(below, digest);
+    }
+    Ok(pinned)
+}
+
 /// A slug in its exact spelling: belljar's own file has no other.
-fn parse_exact_slug(text: &str) -> Option<Slug> {
+pub(super) fn parse_exact_slug(text: &str) -> Option<Slug> {
     Slug::from_name(text).filter(|slug| slug.as_str() == text)
 }
 
@@ -215,7 +302,7 @@ mod tests {
             files,
         };
         let name = Slug::from_name("x").unwrap();
-        LibraryLock { libraries: BTreeMap::from([(name, installed)]) }
+        LibraryLock { libraries: BTreeMap::from([(name, installed)]), ..LibraryLock::default() }
     }
 
     #[test]

@@ -18,12 +18,18 @@ mod gather;
 mod git;
 mod lock;
 mod members;
+mod plugin_lock;
+mod plugin_tree;
 mod repository;
 mod shelf;
 mod source;
 mod zip;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use belljar_catalogue::{API_LIBRARY, LibraryRoot};
+use belljar_sandbox::Digest;
 
 use crate::setup::exit::Failure;
 use crate::setup::home::HomePaths;
@@ -31,6 +37,8 @@ use crate::setup::home::HomePaths;
 pub(crate) use fetch::{SourceFetcher, serve_helper};
 pub(crate) use gather::{CollectScope, CollectedSource, GatheredFile, LeftOutFile};
 pub(crate) use lock::{InstalledLibrary, LibraryLock};
+pub(crate) use plugin_lock::{InstalledPlugin, KnownMarket, PluginKey};
+pub(crate) use plugin_tree::{ENTRY_FILE, PluginFiles, PluginSource, read_installed, read_market};
 pub(crate) use shelf::LibraryShelf;
 pub(crate) use source::{LibrarySource, PreparedSource};
 
@@ -53,5 +61,29 @@ pub(crate) fn library_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Fail
         let InstalledLibrary { source, revision, files, .. } = library;
         LibraryRoot::for_installed(&name, dir, files).from_source(source.to_string(), revision)
     });
+    let plugins = lock.plugins.iter().filter(|(_, plugin)| plugin.enabled);
+    let plugins =
+        plugins.map(|(key, plugin)| plugin_root(key, plugin, plugin.agent_files(), places));
+    Ok(roots.chain(plugins).collect())
+}
+
+/// The skills of the plugins in use, for the catalogue of skills. A root has all files of its skills' folders.
+pub(crate) fn skill_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Failure> {
+    let lock = LibraryLock::read(&places.libraries_directory())?;
+    let plugins = lock.plugins.iter().filter(|(_, plugin)| plugin.enabled);
+    let with_skills = plugins.filter(|(_, plugin)| !plugin.skills.is_empty());
+    let roots =
+        with_skills.map(|(key, plugin)| plugin_root(key, plugin, plugin.skill_files(), places));
     Ok(roots.collect())
+}
+
+fn plugin_root(
+    key: &PluginKey,
+    plugin: &InstalledPlugin,
+    files: BTreeMap<PathBuf, Digest>,
+    places: &HomePaths,
+) -> LibraryRoot {
+    let dir = places.libraries_directory().join(&plugin.directory);
+    let root = LibraryRoot::for_installed(key.library_name(), dir, files);
+    root.from_source(plugin.source.to_string(), plugin.revision.clone())
 }

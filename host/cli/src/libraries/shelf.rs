@@ -86,6 +86,19 @@ impl LibraryShelf {
         files: &[GatheredFile],
         with: impl FnOnce(String, BTreeMap<PathBuf, Digest>) -> InstalledLibrary,
     ) -> Result<(), Failure> {
+        self.install_files(name.as_str(), files, |lock, directory, digests| {
+            lock.libraries.insert(name.clone(), with(directory, digests));
+        })
+    }
+
+    /// Installs these files as a plugin or a marketplace, replacing the earlier ones: `note` writes the new
+    /// directory and the digests into the lock.
+    pub(crate) fn install_files(
+        &mut self,
+        name: &str,
+        files: &[GatheredFile],
+        note: impl FnOnce(&mut LibraryLock, String, BTreeMap<PathBuf, Digest>),
+    ) -> Result<(), Failure> {
         self.sweep_directories();
         let install = || -> io::Result<()> {
             let digests: BTreeMap<PathBuf, Digest> = files
@@ -100,7 +113,7 @@ impl LibraryShelf {
             // Renamed away, there is nothing left for it to remove.
             fs::rename(staged.keep(), self.dir.join(&directory))?;
             let mut lock = self.lock.clone();
-            lock.libraries.insert(name.clone(), with(directory, digests));
+            note(&mut lock, directory, digests);
             lock.write(&self.dir)?;
             self.lock = lock;
             Ok(())
@@ -113,6 +126,18 @@ impl LibraryShelf {
         });
         self.sweep_directories();
         done
+    }
+
+    /// Changes the lock, and removes the directories that it does not have any more.
+    pub(crate) fn change_lock(
+        &mut self,
+        change: impl FnOnce(&mut LibraryLock),
+    ) -> Result<(), Failure> {
+        let mut lock = self.lock.clone();
+        change(&mut lock);
+        self.replace_lock(lock)?;
+        self.sweep_directories();
+        Ok(())
     }
 
     /// Notes another revision of a library with unchanged files.
@@ -153,8 +178,7 @@ impl LibraryShelf {
     fn sweep_directories(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let kept = self.lock.libraries.values().any(|library| library.directory == name);
-            if kept || !is_ours(&name) {
+            if self.lock.has_directory(&name) || !is_ours(&name) {
                 continue;
             }
             let _ = match entry.file_type() {
@@ -167,7 +191,7 @@ impl LibraryShelf {
     /// A free name for a directory with this content.
     fn free_directory_name(
         &self,
-        name: &Slug,
+        name: &str,
         files: &BTreeMap<PathBuf, Digest>,
     ) -> io::Result<String> {
         let mut listing = String::new();
@@ -177,7 +201,7 @@ impl LibraryShelf {
         let digest = Digest::hash_bytes(listing.as_bytes()).to_string();
         let short = digest.get(..DIGITS).unwrap_or(&digest);
         // Slugs have a longest length, and a directory's name has to be one.
-        let stem: String = name.as_str().chars().take(40).collect();
+        let stem: String = name.replace('/', "-").chars().take(40).collect();
         let stem = stem.trim_end_matches('-');
         let mut names = (1..1000).map(|number| match number {
             1 => format!("{stem}-{short}"),

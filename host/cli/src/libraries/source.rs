@@ -181,6 +181,46 @@ impl LibrarySource {
         }
     }
 
+    /// The same source at this commit, if it is a repository.
+    pub(crate) fn at_commit(self, id: Option<&str>) -> Self {
+        let id = id.map(str::to_owned);
+        match self {
+            Self::Git { path, rev, folder } => Self::Git { path, rev: id.or(rev), folder },
+            Self::Repository { url, rev, folder } => {
+                Self::Repository { url, rev: id.or(rev), folder }
+            }
+            other @ (Self::Directory { .. }
+            | Self::Archive { .. }
+            | Self::File { .. }
+            | Self::Download { .. }
+            | Self::Npm { .. }) => other,
+        }
+    }
+
+    /// The source of a folder below this source, and the folder that is still to be cut out of what is read:
+    /// of a repository on another machine, only the folder is fetched.
+    pub(crate) fn below_folder(self, below: &str) -> (Self, String) {
+        match self {
+            Self::Repository { url, rev, folder: None } if !below.is_empty() => {
+                (Self::Repository { url, rev, folder: Some(below.to_owned()) }, String::new())
+            }
+            other => (other, below.to_owned()),
+        }
+    }
+
+    /// The path, the address or the package, without a revision or a folder: `git` and the path, for example.
+    pub(crate) fn origin(&self) -> (&'static str, &str) {
+        let origin = match self {
+            Self::Repository { url, .. } | Self::Download { url } => Some(url.as_str()),
+            Self::Npm { package, .. } => Some(package.as_str()),
+            Self::Directory { path }
+            | Self::Archive { path }
+            | Self::File { path }
+            | Self::Git { path, .. } => path.to_str(),
+        };
+        (self.kind_word(), origin.unwrap_or_default())
+    }
+
     /// The path on this machine; `None` = the source is at an address.
     pub(crate) fn local_path(&self) -> Option<&Path> {
         match self {
@@ -359,7 +399,7 @@ impl PreparedSource {
         })
     }
 
-    /// Reads it.
+    /// Reads the files that may be agents.
     pub(crate) fn collect_files(self) -> Result<CollectedSource, Failure> {
         let mut gather = FileGatherer::with_scope(self.scope);
         match self.content {

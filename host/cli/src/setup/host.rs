@@ -172,8 +172,11 @@ impl<'a> HostAssembly<'a> {
             (),
             project_override,
         );
+        let mut skill_roots = list_library_roots::<SkillDefinition>(places);
+        // An unreadable list was reported above.
+        skill_roots.extend(libraries::skill_roots(places).unwrap_or_default());
         let skills = SkillLibrary::from_roots(
-            list_library_roots::<SkillDefinition>(places),
+            skill_roots,
             stock_files::<SkillDefinition>(),
             (),
             project_override,

@@ -20,6 +20,8 @@ pub struct KnownTools {
     flat: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools of each MCP server, by `mcp__SERVER` in lower case.
     servers: BTreeMap<String, BTreeSet<ToolName>>,
+    /// The servers by their names in agent files, in lower case, for example `plugin_tools_docs`.
+    called: BTreeMap<String, String>,
 }
 
 /// The meaning of a foreign tool's name here.
@@ -86,6 +88,34 @@ impl KnownTools {
         known
     }
 
+    /// The same tools, with other names of their servers in agent files, in lower case. For example, with
+    /// `plugin_tools_docs` for the server `docs`, `mcp__plugin_tools_docs__find` is `mcp__docs__find`.
+    #[must_use]
+    pub fn with_server_names(mut self, called: &BTreeMap<String, String>) -> Self {
+        for (name, server) in called {
+            let prefix = format!("mcp__{server}__");
+            let own = self.names.iter().filter(|tool| tool.as_str().starts_with(&prefix));
+            for tool in own {
+                let lower = tool.as_str().to_ascii_lowercase();
+                let of_server = lower.strip_prefix(&prefix).unwrap_or_default();
+                for spelling in [format!("mcp__{name}__{of_server}"), format!("{name}_{of_server}")]
+                {
+                    self.spoken.entry(spelling).or_default().insert(tool.clone());
+                }
+                self.servers.entry(format!("mcp__{name}")).or_default().insert(tool.clone());
+            }
+        }
+        self.called.clone_from(called);
+        self
+    }
+
+    /// The tool of a server that agent files call otherwise.
+    fn called_tool(&self, name: &str) -> Option<&ToolName> {
+        let (server, tool) = name.strip_prefix("mcp__")?.split_once("__")?;
+        let own = self.called.get(&server.to_ascii_lowercase())?;
+        self.names.get(format!("mcp__{own}__{tool}").as_str())
+    }
+
     /// Whether a tool has this name.
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -132,6 +162,7 @@ impl KnownTools {
         let Some(server) = server.filter(|server| !server.contains("__")) else {
             return Vec::new();
         };
+        let server = self.called.get(&server.to_ascii_lowercase()).map_or(server, String::as_str);
         let prefix = format!("mcp__{server}__");
         self.names.iter().filter(|tool| tool.as_str().starts_with(&prefix)).cloned().collect()
     }
@@ -181,6 +212,9 @@ impl<'a> WrittenToolName<'a> {
             return ToolNameMeaning::All;
         }
         if let Some(own) = known.get(self.name) {
+            return ToolNameMeaning::Tools(vec![own.clone()], None);
+        }
+        if let Some(own) = known.called_tool(self.name) {
             return ToolNameMeaning::Tools(vec![own.clone()], None);
         }
         let of_server = known.server_tools(self.name);
@@ -522,6 +556,31 @@ mod tests {
         assert!(matches!(meaning("Agent(scout, critic)"), ToolNameMeaning::Tools(..)));
         assert!(matches!(meaning("Read(src"), ToolNameMeaning::Unknown));
         assert!(matches!(meaning("*(x)"), ToolNameMeaning::Unavailable(_)));
+    }
+
+    #[test]
+    fn a_server_has_the_name_of_its_plugin_in_agent_files_too() {
+        let known = ["mcp__docs__find", "mcp__other__find"];
+        let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));
+        let called = BTreeMap::from([("plugin_pilot_docs".to_owned(), "docs".to_owned())]);
+        let known = known.with_server_names(&called);
+        let means = |name: &str| match WrittenToolName::from_text(name)
+            .resolve_meaning(Dialect::ClaudeCode, &known)
+        {
+            ToolNameMeaning::Tools(tools, _) => {
+                tools.iter().map(|tool| tool.as_str().to_owned()).collect()
+            }
+            _ => Vec::new(),
+        };
+        for name in
+            ["mcp__plugin_pilot_docs__find", "mcp__plugin_pilot_docs__*", "mcp__plugin_pilot_docs"]
+        {
+            assert_eq!(means(name), ["mcp__docs__find"], "{name}");
+        }
+        assert!(means("mcp__plugin_other_docs__find").is_empty());
+        // A denial by that name takes the same tool away.
+        let denied = known.spoken_tools("mcp__plugin_pilot_docs__find");
+        assert_eq!(denied.iter().map(ToolName::as_str).collect::<Vec<_>>(), ["mcp__docs__find"]);
     }
 
     #[test]

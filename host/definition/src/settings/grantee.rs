@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use belljar_policy::ShownText;
 
-use crate::{AgentId, AgentIdError, AgentScope, Slug};
+use crate::{AgentId, AgentIdError, AgentScope, LibraryName};
 
 /// The grantee of a section: one agent or team, or all agents of a library, including those that an update
 /// adds. An agent file cannot choose the second form, because no agent's name contains `*`.
@@ -13,8 +13,8 @@ use crate::{AgentId, AgentIdError, AgentScope, Slug};
 pub enum Grantee {
     /// One agent or team.
     Agent(AgentId),
-    /// All agents of a library: `library/NAME/*`.
-    Library(Slug),
+    /// All agents of a library or plugin: `library/NAME/*`, `library/MARKET/PLUGIN/*`.
+    Library(LibraryName),
 }
 
 impl Grantee {
@@ -39,7 +39,7 @@ impl Grantee {
     pub(super) fn whole_library(&self) -> Option<Self> {
         match self {
             Self::Agent(AgentId { scope: AgentScope::Library(name), .. }) => {
-                Slug::try_from(name.clone()).ok().map(Self::Library)
+                LibraryName::from_exact(name).map(Self::Library)
             }
             Self::Agent(AgentId { scope: AgentScope::Home | AgentScope::Workspace(_), .. })
             | Self::Library(_) => None,
@@ -87,9 +87,9 @@ impl FromStr for Grantee {
 
     fn from_str(text: &str) -> Result<Self, AgentIdError> {
         let library = text.strip_prefix("library/").and_then(|rest| rest.strip_suffix("/*"));
-        match library.map(|name| Slug::try_from(name.to_owned())) {
-            Some(Ok(name)) => Ok(Self::Library(name)),
-            Some(Err(_)) | None => text.parse().map(Self::Agent),
+        match library.and_then(LibraryName::from_exact) {
+            Some(name) => Ok(Self::Library(name)),
+            None => text.parse().map(Self::Agent),
         }
     }
 }
@@ -112,11 +112,19 @@ mod tests {
         {
             assert!(!covers(other), "{other}");
         }
+        let plugin: Grantee = "library/market/tools/*".parse().unwrap();
+        assert_eq!(plugin.to_string(), "library/market/tools/*");
+        let covers = |id: &str| plugin.covers_agent(&id.parse().unwrap());
+        assert!(covers("library/market/tools/a"));
+        for other in ["library/market/a", "library/tools/a", "library/other/tools/a"] {
+            assert!(!covers(other), "{other}");
+        }
         for bad in [
             "library/*/*",
             "library/Pub/*",
             "library//*",
-            "library/a/b/*",
+            "library/a/b/c/*",
+            "library/a/B/*",
             "*",
             "home/*",
             "library/pub/**",

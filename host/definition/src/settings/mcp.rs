@@ -11,7 +11,13 @@ use super::schema::SettingsLoader;
 use crate::suggest;
 use crate::toml_read::Item;
 
-const KEYS: &[&str] = &["url", "secrets", "timeout_seconds", "revision", "oauth"];
+const KEYS: &[&str] = &["url", "secrets", "timeout_seconds", "revision", "oauth", CALLED];
+
+/// The key of the name by which agent files call a server.
+pub(super) const CALLED: &str = "called";
+
+/// Bytes of that name.
+const MAX_CALLED: usize = 160;
 
 /// Revisions of the protocol that the setting can require.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
@@ -64,6 +70,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
             if table.contains_key("command") {
                 if self.names_server(name, item) {
                     self.server_program(name, table);
+                    self.server_called(name, table);
                 }
                 continue;
             }
@@ -80,7 +87,23 @@ impl<'t> SettingsLoader<'_, 't, '_> {
             let setting =
                 McpSetting { url, host, secrets, timeout_seconds, revision, oauth, grants };
             self.settings.mcp.insert(name.to_owned(), setting);
+            self.server_called(name, table);
         }
+    }
+
+    /// The name by which agent files call the server, for example `plugin_tools_docs`.
+    fn server_called(&mut self, name: &str, table: &DeTable<'t>) {
+        let Some(item) = table.get(CALLED) else { return };
+        let Some(text) = self.reader.text_of(CALLED, item) else { return };
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let fits = !text.is_empty() && text.len() <= MAX_CALLED && text.chars().all(is_word);
+        let lower = text.to_ascii_lowercase();
+        if !fits || text.contains("__") || self.settings.mcp_called.contains_key(&lower) {
+            let wants = "letters, digits, `-` and single `_`, as no other server is called";
+            self.reader.report_unfit_value::<()>(CALLED, item, wants);
+            return;
+        }
+        self.settings.mcp_called.insert(lower, name.to_owned());
     }
 
     fn names_server(&mut self, name: &str, item: &Item<'_>) -> bool {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use belljar_policy::{SecretName, ShownText};
 use toml::de::DeTable;
 
+use super::mcp::CALLED;
 use super::mcp_grants::{KEYS as GRANTS, McpGrants};
 use super::schema::SettingsLoader;
 use crate::suggest;
@@ -22,6 +23,7 @@ pub(super) const KEYS: &[&str] = &[
     "memory_mib",
     "processes",
     "timeout_seconds",
+    CALLED,
 ];
 
 /// Bytes of one argument or of one environment value.

@@ -94,6 +94,8 @@ pub struct Settings {
     pub mcp: BTreeMap<String, McpSetting>,
     /// `[mcp.NAME]` with a `command`. Only the home file may have these sections.
     pub mcp_programs: BTreeMap<String, McpProgram>,
+    /// The servers by the names that agent files have for them, in lower case.
+    pub mcp_called: BTreeMap<String, String>,
     /// `[[hooks]]`, in the order of the file. Only the home file may have them.
     pub hooks: Vec<HookSetting>,
     /// `[subagents]`.

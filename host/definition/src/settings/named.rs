@@ -9,7 +9,7 @@ use super::schema::SettingsLoader;
 use super::{Grantee, Settings};
 use crate::diagnostic::{Diagnostic, FilePosition, MAX_DIAGNOSTICS, Severity};
 use crate::toml_read::Item;
-use crate::{AgentId, AgentScope, Catalog, Slug, TeamDefinition, suggest};
+use crate::{AgentId, AgentScope, Catalog, LibraryName, Slug, TeamDefinition, suggest};
 
 /// A name of an agent, with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,7 +146,7 @@ impl NamedAgent {
     }
 
     /// The library that a grant names as a whole.
-    fn library_slug(&self) -> Option<Slug> {
+    fn library_slug(&self) -> Option<LibraryName> {
         match (self.by, self.name.parse()) {
             (NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant, Ok(Grantee::Library(name))) => {
                 Some(name)

@@ -9,6 +9,7 @@
 mod archives;
 mod folders;
 mod names;
+mod plugins;
 mod repositories;
 mod stage;
 mod tarball;
@@ -106,6 +107,7 @@ fn list_attacks() -> impl Iterator<Item = Attack<LibraryStage>> {
         archives::ATTACKS,
         folders::ATTACKS,
         names::ATTACKS,
+        plugins::ATTACKS,
         workspaces::ATTACKS,
         words::ATTACKS,
     ]

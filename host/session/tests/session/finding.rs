@@ -207,10 +207,7 @@ async fn the_system_part_is_the_same_for_every_message_and_matches_stand_behind_
         fpga.starts_with("Is my fpga program of generation 299 right?\n\n<system_notice>"),
         "{fpga}"
     );
-    assert!(
-        fpga.contains("\n- `fpga-checker-299`: ") && !fpga.contains("cobol-checker"),
-        "{fpga}"
-    );
+    assert!(fpga.contains("\n- `fpga-checker-299`: ") && !fpga.contains("cobol-checker"), "{fpga}");
     assert!(cobol.contains("\n- `cobol-checker-") && !cobol.contains("fpga-checker"), "{cobol}");
     let matched = first.parts.iter().find(|part| part.kind == PartKind::Matched).unwrap();
     assert!(matched.tokens <= 1_000, "{matched:?}");

@@ -6,9 +6,30 @@ use super::TreeFile;
 
 /// Words that, after `belljar` in a message, show that a command is meant, for example `belljar run`.
 const SUBCOMMANDS: &[&str] = &[
-    "agents", "backup", "chat", "demo", "doctor", "drafts", "explain", "grant", "init", "keys",
-    "limits", "prove", "receipts", "restore", "revoke", "run", "serve", "sessions", "skills",
-    "teams", "tenants", "tools",
+    "agents",
+    "backup",
+    "chat",
+    "demo",
+    "doctor",
+    "drafts",
+    "explain",
+    "grant",
+    "init",
+    "keys",
+    "limits",
+    "marketplaces",
+    "plugins",
+    "prove",
+    "receipts",
+    "restore",
+    "revoke",
+    "run",
+    "serve",
+    "sessions",
+    "skills",
+    "teams",
+    "tenants",
+    "tools",
 ];
 
 const PROGRAM: &str = "belljar ";

@@ -7,7 +7,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/policy", &[]),
     ("host/work", &[]),
     ("host/received", &[]),
-    ("host/definition", &["belljar-policy"]),
+    ("host/definition", &["belljar-policy", "belljar-received"]),
     ("host/os_sandbox", &[]),
     ("host/engine", &[]),
     ("host/overlay", &["belljar-policy", "belljar-work"]),

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use belljar_agent::{Host, ResolvedAgent, resolve_entry};
-use belljar_definition::{AgentScope, GrantChange, Grantee, Slug, Visibility};
+use belljar_definition::{AgentScope, GrantChange, Grantee, LibraryName, Visibility};
 use belljar_policy::{ShownPath as _, ShownText};
 
 use super::asked::AgentRequests;
 use super::{GrantWriter, record, rights};
-use crate::commands::libraries::installed_name;
+use crate::commands::libraries::installed_scope;
 use crate::libraries::LibraryLock;
 use crate::setup::exit::{CommandExit, Failure};
 use crate::term::diff;
@@ -22,7 +22,8 @@ struct LibraryMember {
 
 pub(super) fn run(name: &str, writer: &GrantWriter<'_>) -> Result<CommandExit, Failure> {
     let GrantWriter { args, places, out, .. } = *writer;
-    let name = installed_name(name, &args.of, &LibraryLock::read(&places.libraries_directory())?)?;
+    let lock = LibraryLock::read(&places.libraries_directory())?;
+    let name = installed_scope(name, &args.of, &lock)?;
     let host = writer.whose.build_host(out)?;
     let members = list_members(&AgentScope::Library(name.to_string()), &host, writer);
     let changes: Vec<_> = members.iter().filter_map(LibraryMember::member_change).collect();
@@ -48,7 +49,7 @@ pub(super) fn run(name: &str, writer: &GrantWriter<'_>) -> Result<CommandExit, F
 
 /// `grant 'library/NAME/*'`: the same rights to all agents of a library, by one section.
 pub(super) fn grant_whole_library(
-    name: &Slug,
+    name: &LibraryName,
     writer: &GrantWriter<'_>,
 ) -> Result<CommandExit, Failure> {
     let GrantWriter { args, places, out, .. } = *writer;
@@ -66,8 +67,11 @@ pub(super) fn grant_whole_library(
             .with_hint("name a right: `--tool`, `--host`, `--mount`, `--secret` or `--limit`"));
     }
     record::check_mounts(writer.whose, &change)?;
-    let there =
-        installed_name(name.as_str(), &args.of, &LibraryLock::read(&places.libraries_directory())?);
+    let there = installed_scope(
+        name.as_str(),
+        &args.of,
+        &LibraryLock::read(&places.libraries_directory())?,
+    );
     if let (Err(unknown), false) = (there, args.absent) {
         return Err(unknown.with_hint("`--absent` grants it to a library that is not there yet"));
     }

@@ -116,6 +116,10 @@ fn is_free(name: &Slug, of: &TenantArg, lock: &LibraryLock) -> Result<(), Failur
         ))
         .with_hint("choose another with `--name NAME`"));
     }
+    if lock.plugins.keys().any(|key| key.market.is_none() && key.plugin == *name) {
+        return Err(Failure::usage(format!("there is a plugin `{name}` already"))
+            .with_hint("`--name NAME` gives this library another name"));
+    }
     match lock.libraries.get(name) {
         None => Ok(()),
         Some(there) => Err(Failure::usage(format!(

@@ -41,7 +41,7 @@ impl<'a> LibraryDifference<'a> {
         for (slug, new) in &new {
             let Some(old) = old.get(slug) else { continue };
             if old.file.bytes != new.file.bytes {
-                changed.push(ChangedAgent { new, lines: difference_lines(old, new) });
+                changed.push(ChangedAgent { new, lines: agent_difference(old, new) });
             }
         }
         Self { added: only(&new, &old), removed: only(&old, &new), changed }
@@ -106,7 +106,7 @@ fn index_agents(vetted: &VettedSource) -> BTreeMap<&Slug, &SourceAgent> {
 }
 
 /// Lists the differences between two versions of an agent: rights first, then description and prompt.
-fn difference_lines(old: &SourceAgent, new: &SourceAgent) -> Vec<String> {
+pub(in crate::commands) fn agent_difference(old: &SourceAgent, new: &SourceAgent) -> Vec<String> {
     let mut lines = Vec::new();
     push_signed_lines(
         "asks",
@@ -129,7 +129,7 @@ fn difference_lines(old: &SourceAgent, new: &SourceAgent) -> Vec<String> {
         lines.push(format!("description: {words}"));
     }
     if before.body != after.body {
-        lines.push(body_difference(&before.body, &after.body));
+        lines.push(format!("prompt: {}", line_difference(&before.body, &after.body)));
     }
     if rights == 0 {
         lines.insert(0, "the same rights".to_owned());
@@ -166,9 +166,10 @@ fn delegate_words(definition: &AgentDefinition) -> Vec<String> {
     all
 }
 
-fn body_difference(old: &str, new: &str) -> String {
+/// The number of lines that a text has more and less.
+pub(in crate::commands) fn line_difference(old: &str, new: &str) -> String {
     if old.len() + new.len() > MAX_COMPARED {
-        return "prompt: another text".to_owned();
+        return "another text".to_owned();
     }
     // The work is bounded, so no stop signal is needed.
     match belljar_overlay::changed_lines(
@@ -176,7 +177,7 @@ fn body_difference(old: &str, new: &str) -> String {
         new.as_bytes(),
         &StopSignal::never_raised(),
     ) {
-        Ok((added, removed)) => format!("prompt: {added} lines more, {removed} lines less"),
-        Err(_) => "prompt: another text".to_owned(),
+        Ok((added, removed)) => format!("{added} lines more, {removed} lines less"),
+        Err(_) => "another text".to_owned(),
     }
 }

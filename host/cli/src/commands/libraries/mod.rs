@@ -10,19 +10,22 @@ mod report;
 mod update;
 mod vetting;
 
-use belljar_definition::Slug;
+use belljar_definition::{LibraryName, Slug};
 use belljar_policy::ShownText;
 
 use crate::args::library::{AddArgs, LibraryCommand};
 use crate::args::server::TenantArg;
-use crate::libraries::{LibraryLock, PreparedSource, SourceFetcher};
+use crate::libraries::{LibraryLock, PluginKey, PreparedSource, SourceFetcher};
 use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::home::HomePaths;
 use crate::setup::walls::{WallGaps, WallRaiser};
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
+pub(super) use difference::{agent_difference, line_difference};
 pub(super) use list::LibraryState;
+pub(super) use report::agent_json;
+pub(super) use vetting::{SourceAgent, vet_agents};
 
 pub(super) fn run(
     command: &LibraryCommand,
@@ -61,9 +64,9 @@ pub(super) fn add_source(
 }
 
 /// Raises the OS sandbox around reading a source: the source is readable, the libraries are writable, and no
-/// program is started any more. For a git repository, the names of commits and files were read before, and
-/// the objects by git; of other sources not a byte was parsed.
-fn raise_wall(
+/// program is started any more. For a git repository, the names of commits were read before, and the objects
+/// by git; of other sources not a byte.
+pub(super) fn raise_wall(
     places: &HomePaths,
     taken: &PreparedSource,
     walls: WallRaiser<'_>,
@@ -74,6 +77,20 @@ fn raise_wall(
         ..WallGaps::default()
     };
     walls.raise_for(places, &through).map(drop)
+}
+
+/// The name of an installed library or plugin, whose agents share a scope.
+pub(super) fn installed_scope(
+    name: &str,
+    of: &TenantArg,
+    lock: &LibraryLock,
+) -> Result<LibraryName, Failure> {
+    let plugin = lock.plugins.keys().map(PluginKey::library_name);
+    let mut plugin = plugin.filter(|library| library.as_str() == name);
+    match plugin.next() {
+        Some(plugin) => Ok(plugin),
+        None => installed_name(name, of, lock).map(LibraryName::from),
+    }
 }
 
 /// The name of an installed library.

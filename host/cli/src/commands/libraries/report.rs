@@ -146,7 +146,7 @@ pub(super) fn library_json(
 }
 
 /// One agent for a program.
-pub(super) fn agent_json(agent: &SourceAgent) -> Value {
+pub(in crate::commands) fn agent_json(agent: &SourceAgent) -> Value {
     let definition = &agent.resolved.definition;
     let tools: serde_json::Map<String, Value> = agent
         .resolved

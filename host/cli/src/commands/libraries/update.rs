@@ -118,7 +118,7 @@ pub(super) fn run(
 
 /// New agents of a library get the library's grants at once.
 fn warn_of_grants(host: &Host, name: &Slug, out: &TerminalOutput) {
-    let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if library == name);
+    let is_whole = |to: &&Grantee| matches!(to, Grantee::Library(library) if library.as_str() == name.as_str());
     if let Some(whole) = host.settings.grantees().find(is_whole) {
         out.print_warning(format_args!(
             "`belljar.toml` grants rights to each agent of this library by `{whole}`, and the new \

@@ -28,11 +28,12 @@ pub(super) struct VettedSource {
     pub(super) folders: BTreeSet<String>,
 }
 
-pub(super) struct SourceAgent {
-    pub(super) file: GatheredFile,
+/// An agent of a source, as if installed.
+pub(in crate::commands) struct SourceAgent {
+    pub(in crate::commands) file: GatheredFile,
     /// The agent under the present grants.
-    pub(super) resolved: ResolvedAgent,
-    pub(super) suspicions: Vec<Suspicion>,
+    pub(in crate::commands) resolved: ResolvedAgent,
+    pub(in crate::commands) suspicions: Vec<Suspicion>,
 }
 
 /// Parses what was collected, as the catalogue will.
@@ -43,8 +44,22 @@ pub(super) fn vet_library(
     collected: CollectedSource,
 ) -> VettedSource {
     let CollectedSource { files, mut left_out, unnamed, folders } = collected;
+    let scope = AgentScope::Library(name.to_string());
+    let (agents, documents) = vet_agents(host, places, &scope, files, &mut left_out);
+    VettedSource { name: name.clone(), agents, left_out, unnamed, documents, folders }
+}
+
+/// Parses files as agents of this scope: the agents, and the files without frontmatter. Those that cannot be
+/// used are added to `left_out`.
+pub(in crate::commands) fn vet_agents(
+    host: &Host,
+    places: &HomePaths,
+    scope: &AgentScope,
+    files: Vec<GatheredFile>,
+    left_out: &mut Vec<LeftOutFile>,
+) -> (Vec<SourceAgent>, Vec<String>) {
     let source = |file: &GatheredFile| SourceFile {
-        scope: AgentScope::Library(name.to_string()),
+        scope: scope.clone(),
         root: PathBuf::new(),
         path: PathBuf::from(&file.path),
         content: ScannedContent::Bytes(file.bytes.clone()),
@@ -85,7 +100,7 @@ pub(super) fn vet_library(
         let suspicions = find_suspicions(&text, &entry.definition);
         agents.push(SourceAgent { file, resolved, suspicions });
     }
-    VettedSource { name: name.clone(), agents, left_out, unnamed, documents, folders }
+    (agents, documents)
 }
 
 impl VettedSource {

@@ -1,0 +1,136 @@
+//! The changes that an update of a plugin makes: rights first, then every text that reaches a model.
+
+use std::collections::BTreeMap;
+
+use belljar_definition::plugin::PluginInventory;
+use belljar_policy::ShownText;
+
+use super::vetting::{PluginText, VettedPlugin};
+use crate::commands::libraries::{agent_difference, line_difference};
+use crate::term::out::{TerminalOutput, TextStyle};
+
+/// The differences between two versions of a plugin, as lines: `+` for more, `-` for less, `~` for other.
+pub(super) struct PluginDifference {
+    pub(super) lines: Vec<String>,
+}
+
+impl PluginDifference {
+    /// Compares an installed plugin with its source now.
+    pub(super) fn compare(old: &VettedPlugin, new: &VettedPlugin) -> Self {
+        let mut lines = Vec::new();
+        compare_agents(old, new, &mut lines);
+        compare_sets("hook", &hook_words(&old.inventory), &hook_words(&new.inventory), &mut lines);
+        compare_sets(
+            "server",
+            &server_words(&old.inventory),
+            &server_words(&new.inventory),
+            &mut lines,
+        );
+        compare_texts("skill", &old.skills, &new.skills, &mut lines);
+        compare_texts("command", &old.commands, &new.commands, &mut lines);
+        compare_files(old, new, &mut lines);
+        Self { lines }
+    }
+
+    pub(super) fn print_to(&self, out: &TerminalOutput) {
+        for line in &self.lines {
+            let style = match line.as_bytes().first() {
+                Some(b'+') => TextStyle::Yellow,
+                Some(b'-') => TextStyle::Green,
+                _ => TextStyle::Dim,
+            };
+            out.print_line(out.paint(style, line));
+        }
+    }
+}
+
+fn compare_agents(old: &VettedPlugin, new: &VettedPlugin, lines: &mut Vec<String>) {
+    let index = |vetted: &VettedPlugin| -> BTreeMap<String, usize> {
+        let slugs = vetted.agents.iter().map(|agent| agent.resolved.id.slug.to_string());
+        slugs.enumerate().map(|(at, slug)| (slug, at)).collect()
+    };
+    let (before, after) = (index(old), index(new));
+    for (name, at) in &after {
+        let Some(agent) = new.agents.get(*at) else { continue };
+        match before.get(name).and_then(|at| old.agents.get(*at)) {
+            None => {
+                let asks = agent.resolved.list_requests().join(", ");
+                lines
+                    .push(format!("+ agent {name}: asks for {}", ShownText::clip_line(&asks, 160)));
+            }
+            Some(was) if was.file.bytes != agent.file.bytes => {
+                let own = agent_difference(was, agent);
+                lines.extend(own.into_iter().map(|line| match line.split_at_checked(2) {
+                    Some(("+ ", rest)) => format!("+ agent {name}: {rest}"),
+                    Some(("- ", rest)) => format!("- agent {name}: {rest}"),
+                    _ => format!("~ agent {name}: {line}"),
+                }));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    lines.extend(gone.map(|name| format!("- agent {name}")));
+}
+
+fn hook_words(inventory: &PluginInventory) -> Vec<String> {
+    inventory.hooks.iter().map(ToString::to_string).collect()
+}
+
+fn server_words(inventory: &PluginInventory) -> Vec<String> {
+    inventory.servers.iter().map(ToString::to_string).collect()
+}
+
+fn compare_sets(what: &str, old: &[String], new: &[String], lines: &mut Vec<String>) {
+    lines.extend(new.iter().filter(|it| !old.contains(it)).map(|it| format!("+ {what} {it}")));
+    lines.extend(old.iter().filter(|it| !new.contains(it)).map(|it| format!("- {what} {it}")));
+}
+
+fn compare_texts(what: &str, old: &[PluginText], new: &[PluginText], lines: &mut Vec<String>) {
+    for text in new {
+        let name = ShownText::clip_line(&text.name, 80);
+        match old.iter().find(|was| was.path == text.path) {
+            None => {
+                let description = ShownText::clip_line(&text.description, 120);
+                lines.push(format!("+ {what} {name}: {description}"));
+            }
+            Some(was) if was.text != text.text => {
+                if was.description != text.description {
+                    let description = ShownText::clip_line(&text.description, 120);
+                    lines.push(format!("~ {what} {name}: description: {description}"));
+                }
+                lines.push(format!("~ {what} {name}: {}", line_difference(&was.text, &text.text)));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = old.iter().filter(|was| !new.iter().any(|text| text.path == was.path));
+    lines.extend(gone.map(|was| format!("- {what} {}", ShownText::clip_line(&was.name, 80))));
+}
+
+/// The other files: a skill's scripts and documents are read by the agent that loads it.
+fn compare_files(old: &VettedPlugin, new: &VettedPlugin, lines: &mut Vec<String>) {
+    let index = |vetted: &VettedPlugin| -> BTreeMap<String, Vec<u8>> {
+        let [agents, skills, commands] = vetted.part_paths();
+        let is_part = |path: &str| {
+            agents.iter().chain(&skills).chain(&commands).any(|part| part.as_os_str() == path)
+        };
+        let others = vetted.files.iter().filter(|file| !is_part(&file.path));
+        others.map(|file| (file.path.clone(), file.bytes.clone())).collect()
+    };
+    let (before, after) = (index(old), index(new));
+    let added = after.keys().filter(|path| !before.contains_key(*path));
+    let changed =
+        after.iter().filter(|(path, bytes)| before.get(*path).is_some_and(|was| was != *bytes));
+    let gone = before.keys().filter(|path| !after.contains_key(*path));
+    let mut push = |sign: char, paths: Vec<&String>| {
+        if !paths.is_empty() {
+            let names = paths.iter().map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
+            let names = ShownText::clip_line(&names, 200);
+            lines.push(format!("{sign} {} other files: {names}", paths.len()));
+        }
+    };
+    push('+', added.collect());
+    push('~', changed.map(|(path, _)| path).collect());
+    push('-', gone.collect());
+}
