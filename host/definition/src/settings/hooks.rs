@@ -11,12 +11,13 @@ use toml::de::DeTable;
 use super::HookMatcher;
 use super::schema::SettingsLoader;
 use super::sections::is_digest;
+use crate::LibraryName;
 use crate::agent::list_of;
 use crate::suggest;
 use crate::toml_read::Item;
 
 const HOOK_KEYS: &[&str] =
-    &["event", "matcher", "command", "component", "digest", "timeout_seconds"];
+    &["event", "matcher", "command", "component", "digest", "plugin", "timeout_seconds"];
 
 /// The most hooks of one file, because each runs before or after every call that it matches.
 const MAX_HOOKS: usize = 100;
@@ -42,6 +43,9 @@ pub struct HookSetting {
     pub action: HookAction,
     /// The longest time of a run. Default: 60 seconds for a command, 2 for a component.
     pub timeout: Duration,
+    /// The plugin that the hook came from, for example `market/tools`: its texts reach a model as the
+    /// plugin's words. `None` = the operator's own.
+    pub plugin: Option<LibraryName>,
 }
 
 /// The action of a hook.
@@ -67,6 +71,10 @@ pub enum HookEvent {
     PreToolUse,
     /// After a successful tool call.
     PostToolUse,
+    /// Before the first model call of a session's first turn.
+    SessionStart,
+    /// Before the first model call of each turn of a person.
+    UserPromptSubmit,
     /// Before a subagent's first model call.
     SubagentStart,
     /// When a subagent is about to end.
@@ -77,8 +85,15 @@ pub enum HookEvent {
 
 impl HookEvent {
     /// All events.
-    pub const ALL: [Self; 5] =
-        [Self::PreToolUse, Self::PostToolUse, Self::SubagentStart, Self::SubagentStop, Self::Stop];
+    pub const ALL: [Self; 7] = [
+        Self::PreToolUse,
+        Self::PostToolUse,
+        Self::SessionStart,
+        Self::UserPromptSubmit,
+        Self::SubagentStart,
+        Self::SubagentStop,
+        Self::Stop,
+    ];
 
     /// The name in settings files and in the hook's input.
     pub fn as_str(self) -> &'static str {
@@ -89,7 +104,11 @@ impl HookEvent {
     pub fn is_about_tools(self) -> bool {
         match self {
             Self::PreToolUse | Self::PostToolUse => true,
-            Self::SubagentStart | Self::SubagentStop | Self::Stop => false,
+            Self::SessionStart
+            | Self::UserPromptSubmit
+            | Self::SubagentStart
+            | Self::SubagentStop
+            | Self::Stop => false,
         }
     }
 }
@@ -118,8 +137,9 @@ impl<'t> SettingsLoader<'_, 't, '_> {
                 continue;
             };
             let Some(timeout) = self.read_timeout(table, &action) else { continue };
+            let Some(plugin) = self.read_plugin(table) else { continue };
             self.check_matcher(event, &matcher, table);
-            self.settings.hooks.push(HookSetting { event, matcher, action, timeout });
+            self.settings.hooks.push(HookSetting { event, matcher, action, timeout, plugin });
         }
     }
 
@@ -161,9 +181,9 @@ impl<'t> SettingsLoader<'_, 't, '_> {
     fn check_matcher(&mut self, event: HookEvent, matcher: &HookMatcher, table: &DeTable<'t>) {
         let Some(item) = table.get("matcher") else { return };
         let at = self.reader.position_of(item.span());
-        if event == HookEvent::Stop && !matcher.is_all() {
+        if matches!(event, HookEvent::Stop | HookEvent::UserPromptSubmit) && !matcher.is_all() {
             let hint = "remove `matcher`: there is one agent at the root";
-            let message = "`Stop` has nothing to match";
+            let message = format!("`{event}` has nothing to match");
             self.reader.findings.error_hint(at, "bad-matcher", message, hint);
         }
         if let Some(meant) = matcher.meant_as_search() {
@@ -223,6 +243,16 @@ impl<'t> SettingsLoader<'_, 't, '_> {
                 self.report_missing(item, "`command` or `component`", hint);
                 None
             }
+        }
+    }
+
+    /// Reads the name of the plugin: `None` = invalid and reported, `Some(None)` = absent.
+    fn read_plugin(&mut self, table: &DeTable<'t>) -> Option<Option<LibraryName>> {
+        let Some(item) = table.get("plugin") else { return Some(None) };
+        let text = self.reader.text_of("plugin", item)?;
+        match LibraryName::from_exact(text) {
+            Some(name) => Some(Some(name)),
+            None => self.reader.report_unfit_value("plugin", item, "the name of a plugin"),
         }
     }
 

@@ -8,7 +8,7 @@ use belljar_model::ToolCall;
 use belljar_policy::{DecisionSource, DenyCode, PolicyDenial, ShownText, ToolName, ToolPermit};
 use serde_json::{Map, Value};
 
-use super::input::HookInput;
+use super::input::{HookInput, NEW_SESSION};
 use super::{EventVerdict, Hook, HookJudgement, Hooks};
 use crate::agent_loop::agent::Timer;
 use crate::agent_loop::machine::AgentEnding;
@@ -143,28 +143,55 @@ impl CallExecutor<'_> {
         for hook in self.hooks().matching_hooks(event, &names) {
             let judgement = self.consult_hook(hook, &input, Some(name)).await;
             if let EventVerdict::Deny(reason) = &judgement.verdict {
-                notes.push_str(&frame::hook_note(reason));
+                notes.push_str(&hook.frame_note(reason));
             }
             if let Some(context) = &judgement.context {
-                notes.push_str(&frame::hook_note(context));
+                notes.push_str(&hook.frame_note(context));
             }
         }
         answer.content.push_str(&notes);
         answer
     }
 
-    /// Runs the hooks before a subagent's first model call. Returns the hooks' text for the model, or the
-    /// ending if a hook refuses.
+    /// Runs the hooks before an agent's first model call: those of a subagent's start, or of the person's
+    /// message and, in a new session, of the session. Returns the hooks' text for the model, or the ending if
+    /// a hook refuses.
     pub(crate) async fn before_start(&self, timer: &mut Timer) -> Result<String, AgentEnding> {
-        let event = HookEvent::SubagentStart;
-        let names = self.agent_names();
-        if !self.job.depth.is_child() || !self.hooks().has_matching(event, &names) {
+        if self.job.depth.is_child() {
+            let input = HookInput::for_start(self.job);
+            return self.start_event(HookEvent::SubagentStart, input, timer).await;
+        }
+        // A client that makes the calls itself sends no message for a model.
+        if self.job.direct || self.job.first.trim().is_empty() {
             return Ok(String::new());
         }
-        let input = HookInput::for_start(self.job);
+        let mut notes = String::new();
+        if self.job.history.is_empty() {
+            let input = HookInput::for_session(self.job);
+            notes.push_str(&self.start_event(HookEvent::SessionStart, input, timer).await?);
+        }
+        let input = HookInput::for_prompt(self.job);
+        notes.push_str(&self.start_event(HookEvent::UserPromptSubmit, input, timer).await?);
+        Ok(notes)
+    }
+
+    async fn start_event(
+        &self,
+        event: HookEvent,
+        input: HookInput,
+        timer: &mut Timer,
+    ) -> Result<String, AgentEnding> {
+        let own = self.agent_names();
+        let names: &[&str] = match event {
+            HookEvent::SessionStart => &[NEW_SESSION],
+            _ => &own,
+        };
+        if !self.hooks().has_matching(event, names) {
+            return Ok(String::new());
+        }
         let work = async {
             let mut notes = String::new();
-            for hook in self.hooks().matching_hooks(event, &names) {
+            for hook in self.hooks().matching_hooks(event, names) {
                 let judgement = self.consult_hook(hook, &input, None).await;
                 if let EventVerdict::Deny(reason) = judgement.verdict {
                     return Err(AgentEnding::failed(RunError::Hook { reason: one_line(&reason) }));
@@ -173,7 +200,7 @@ impl CallExecutor<'_> {
                     return Err(ending);
                 }
                 if let Some(context) = &judgement.context {
-                    notes.push_str(&frame::hook_note(context));
+                    notes.push_str(&hook.frame_note(context));
                 }
             }
             Ok(notes)

@@ -10,6 +10,9 @@ use crate::agent_loop::job::AgentJob;
 use crate::limits::{MAX_HOOK_RESPONSE, truncate_str};
 use crate::tools::call::PlacedCall;
 
+/// The word for a session that begins; matchers of `SessionStart` name it.
+pub(crate) const NEW_SESSION: &str = "startup";
+
 /// The JSON input of a hook about one event, still without the working directory, which differs between
 /// hooks.
 #[derive(Debug, Clone)]
@@ -52,6 +55,21 @@ impl HookInput {
 
     pub(crate) fn for_start(job: &AgentJob) -> Self {
         Self::new(job, HookEvent::SubagentStart)
+    }
+
+    /// The input at the beginning of a session.
+    pub(crate) fn for_session(job: &AgentJob) -> Self {
+        let mut input = Self::new(job, HookEvent::SessionStart);
+        input.0.insert("source".into(), NEW_SESSION.into());
+        input.0.insert("model".into(), job.model.name.as_str().into());
+        input
+    }
+
+    /// The input at a person's message, cut at a bound.
+    pub(crate) fn for_prompt(job: &AgentJob) -> Self {
+        let mut input = Self::new(job, HookEvent::UserPromptSubmit);
+        input.0.insert("prompt".into(), truncate_str(&job.first, MAX_HOOK_RESPONSE).into());
+        input
     }
 
     pub(crate) fn for_stop(job: &AgentJob, event: HookEvent, said: &str, again: bool) -> Self {

@@ -21,13 +21,15 @@ pub(crate) mod state;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, Settings};
+use belljar_definition::{HookAction, HookEvent, HookMatcher, HookSetting, LibraryName, Settings};
 use belljar_os_sandbox::Broker;
 use belljar_policy::ShownText;
 use belljar_sandbox::Wasm;
 use tokio::sync::OnceCell;
 
 pub use check::HookCheck;
+
+use crate::prompt::frame;
 
 /// Characters of a command in events and warnings.
 const MAX_HOOK_NAME: usize = 80;
@@ -44,6 +46,8 @@ pub(crate) struct Hook {
     name: String,
     action: HookRunner,
     timeout: Duration,
+    /// The plugin that the hook came from.
+    plugin: Option<LibraryName>,
 }
 
 #[derive(Debug)]
@@ -120,7 +124,7 @@ impl Hooks {
 
 impl Hook {
     fn from_setting(setting: &HookSetting) -> Self {
-        let HookSetting { event, matcher, action, timeout } = setting.clone();
+        let HookSetting { event, matcher, action, timeout, plugin } = setting.clone();
         let (name, action) = match action {
             HookAction::Command(text) => (text.clone(), HookRunner::Command { text, broker: None }),
             HookAction::Component { path, digest } => {
@@ -129,18 +133,36 @@ impl Hook {
             }
         };
         let name = ShownText::clip_line(name.trim(), MAX_HOOK_NAME).to_string();
-        Self { event, matcher, name, action, timeout }
+        Self { event, matcher, name, action, timeout, plugin }
+    }
+
+    /// A text of the hook for a model, framed as the words of its plugin if it came from one.
+    fn frame_note(&self, text: &str) -> String {
+        match &self.plugin {
+            Some(plugin) => frame::plugin_note(plugin.as_str(), text),
+            None => frame::hook_note(text),
+        }
     }
 
     /// Returns whether a hook without an answer prevents the event. After an event, or for a command at a
     /// subagent's start, there is nothing to prevent.
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
-            (HookEvent::PreToolUse, _) | (HookEvent::SubagentStart, HookRunner::Component(_)) => {
+            (HookEvent::PreToolUse, _)
+            | (HookEvent::SubagentStart | HookEvent::UserPromptSubmit, HookRunner::Component(_)) => {
                 true
             }
-            (HookEvent::SubagentStart, HookRunner::Command { .. })
-            | (HookEvent::PostToolUse | HookEvent::SubagentStop | HookEvent::Stop, _) => false,
+            (
+                HookEvent::SubagentStart | HookEvent::UserPromptSubmit,
+                HookRunner::Command { .. },
+            )
+            | (
+                HookEvent::PostToolUse
+                | HookEvent::SessionStart
+                | HookEvent::SubagentStop
+                | HookEvent::Stop,
+                _,
+            ) => false,
         }
     }
 }

@@ -154,6 +154,8 @@ fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, S
             HookJudgement::from_verdict(stricter_verdict(own, old))
         }
         HookEvent::PostToolUse
+        | HookEvent::SessionStart
+        | HookEvent::UserPromptSubmit
         | HookEvent::SubagentStart
         | HookEvent::SubagentStop
         | HookEvent::Stop => match output.decision.as_deref() {
@@ -187,7 +189,11 @@ fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, S
 /// Returns whether a model reads further text after the event.
 fn takes_context(event: HookEvent) -> bool {
     match event {
-        HookEvent::PreToolUse | HookEvent::PostToolUse | HookEvent::SubagentStart => true,
+        HookEvent::PreToolUse
+        | HookEvent::PostToolUse
+        | HookEvent::SessionStart
+        | HookEvent::UserPromptSubmit
+        | HookEvent::SubagentStart => true,
         HookEvent::SubagentStop | HookEvent::Stop => false,
     }
 }
@@ -219,8 +225,12 @@ fn block_event(event: HookEvent, reason: String) -> HookJudgement {
         HookEvent::SubagentStart => {
             HookJudgement::from_fault(format!("it cannot keep a subagent from starting: {reason}"))
         }
+        HookEvent::SessionStart => {
+            HookJudgement::from_fault(format!("it cannot keep a session from starting: {reason}"))
+        }
         HookEvent::PreToolUse
         | HookEvent::PostToolUse
+        | HookEvent::UserPromptSubmit
         | HookEvent::SubagentStop
         | HookEvent::Stop => HookJudgement::from_verdict(EventVerdict::Deny(reason)),
     }
