@@ -231,7 +231,8 @@ fn print_next(vetted: &VettedPlugin, of: &TenantArg, out: &TerminalOutput) {
     if !vetted.commands.is_empty() {
         parts.push(format!("its commands by `/{name}:COMMAND`"));
     }
-    out.print_line(format_args!("{word} plugin `{key}`; {}", parts.join(", ")));
+    let parts = if parts.is_empty() { String::new() } else { format!("; {}", parts.join(", ")) };
+    out.print_line(format_args!("{word} plugin `{key}`{parts}"));
     if !vetted.manifest.default_enabled {
         let enable = of.format_command(&format!("belljar plugins enable {key}"));
         out.print_line(format_args!("its author leaves it off: `{enable}` takes it into use"));

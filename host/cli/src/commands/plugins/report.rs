@@ -79,9 +79,9 @@ pub(super) fn print_parts(vetted: &VettedPlugin, out: &TerminalOutput) {
         1 => (*event).to_owned(),
         number => format!("{event} ({number})"),
     });
-    push("hooks", inventory.hooks.len(), "off until adopted", events.collect());
+    push("hooks", inventory.hooks.len(), "no: shown, never run", events.collect());
     let servers = inventory.servers.iter().map(|server| server.name.clone());
-    push("MCP servers", inventory.servers.len(), "off until named", servers.collect());
+    push("MCP servers", inventory.servers.len(), "off until connected", servers.collect());
     for (kind, names) in &inventory.unserved {
         let why = kind.unserved_reason().unwrap_or("no");
         push(&kind.to_string(), names.len(), &format!("no: {why}"), names.clone());
