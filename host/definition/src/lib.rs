@@ -9,6 +9,7 @@
 
 mod agent;
 mod catalog;
+mod command;
 mod diagnostic;
 mod dialect;
 mod fields;
@@ -42,6 +43,10 @@ pub use agent::{
 };
 pub use catalog::{
     Catalog, CatalogEntry, NotFound, ScannedContent, SkipReason, SkippedFile, SourceFile,
+};
+pub use command::{
+    CommandArguments, CommandDefinition, CommandPiece, CommandStyle, ExpandError, MAX_COMMAND,
+    expand_skill,
 };
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, Severity};
 pub use dialect::Dialect;

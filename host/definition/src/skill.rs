@@ -18,8 +18,8 @@ use crate::team::report_not_utf8;
 use crate::yaml::{self, YamlKey, YamlNode, YamlValue};
 use crate::{NotAnAgent, Slug, UseTerms, suggest};
 
-/// The longest skill file, in bytes; the longest public ones have some 60 kB.
-pub const MAX_SKILL: usize = 256 << 10;
+/// The longest skill file, in bytes; the longest public one has 290 kB.
+pub const MAX_SKILL: usize = 512 << 10;
 
 /// The longest first line that becomes a description, in characters.
 const MAX_FIRST_LINE: usize = 1_024;

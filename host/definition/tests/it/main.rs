@@ -19,6 +19,7 @@ macro_rules! check_field {
 mod agents;
 mod canonical;
 mod catalog;
+mod commands;
 mod foreign;
 mod grants;
 mod hostile;

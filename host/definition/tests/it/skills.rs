@@ -164,9 +164,9 @@ fn bad_skills_get_one_clear_diagnostic() {
     skills/s/SKILL.md:1:1: error: the file is empty
       hint: begin it with `---`, `name: ...`, `description: ...`, `---`
     "#);
-    insta::assert_snapshot!(shown(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(256 << 10))), @r#"
+    insta::assert_snapshot!(shown(format!("---\nname: n\ndescription: d\n---\n{}", "x".repeat(512 << 10))), @r#"
     invalid
-    skills/s/SKILL.md: error: the file has 262175 bytes; a skill has at most 262144
+    skills/s/SKILL.md: error: the file has 524319 bytes; a skill has at most 524288
     "#);
 }
 
