@@ -48,6 +48,8 @@ const LINES: &[&[&str]] = &[
     &["teams", "run", "a-team", "a task"],
     &["teams", "run", "nobody", "a task"],
     &["skills", "check", "nothing"],
+    &["commands", "check", "nothing"],
+    &["run", "--command", "nothing"],
     &["drafts", "list"],
     &["drafts", "promote", "agents/nobody"],
     &["sessions", "list"],
@@ -69,9 +71,9 @@ const LINES: &[&[&str]] = &[
 
 /// Words behind `belljar` that make a command of it.
 const SUBCOMMANDS: &[&str] = &[
-    "agents", "backup", "chat", "demo", "doctor", "drafts", "explain", "grant", "init", "keys",
-    "limits", "prove", "receipts", "replay", "restore", "revoke", "run", "serve", "sessions",
-    "skills", "teams", "tenants", "tools",
+    "agents", "backup", "chat", "commands", "demo", "doctor", "drafts", "explain", "grant", "init",
+    "keys", "limits", "prove", "receipts", "replay", "restore", "revoke", "run", "serve",
+    "sessions", "skills", "teams", "tenants", "tools",
 ];
 
 fn world() -> World {

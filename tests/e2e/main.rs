@@ -18,6 +18,7 @@ mod attribution;
 mod audited;
 #[cfg(unix)]
 mod backup;
+mod called;
 mod callers;
 mod cancel;
 mod changes;

@@ -7,6 +7,7 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, StopReason,
     UnstructuredCommandInput,
 };
+use belljar_agent::commands::{CommandCall, call_name, command_message, find_called};
 use belljar_agent::skills::SkillCaller;
 use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
@@ -41,6 +42,7 @@ pub(crate) enum CommandAction {
     Budget,
     Team(String),
     Skill(String),
+    Called(CommandCall),
 }
 
 /// A command, with the text after it.
@@ -111,9 +113,21 @@ pub(crate) fn list_commands(door: &AcpDoor) -> SessionUpdate {
     };
     let mut all: Vec<_> =
         OWN.iter().map(|row| command(row.name.to_owned(), row.help, row.hint)).collect();
+    let commands = host.commands.catalog();
+    let is_called = |name: &str| commands.entries().iter().any(|entry| call_name(entry) == name);
+    let free = commands.entries().iter().filter(|entry| !is_own(&call_name(entry)));
+    all.extend(free.take(MAX_OFFERED).map(|entry| {
+        let terms = &entry.definition.terms;
+        let hint = terms.argument_hint.as_deref().unwrap_or("arguments");
+        let hint = ShownText::clip_line(hint, MAX_TITLE).to_string();
+        command(call_name(entry), &entry.definition.description, &hint)
+    }));
     let catalog = host.skills.catalog();
     let offered = skills::offered_skills(catalog.entries(), SkillCaller::Person);
-    let free = offered.filter(|skill| !is_own(skill.id.slug.as_str()));
+    let free = offered.filter(|skill| {
+        let name = skill.id.slug.as_str();
+        !is_own(name) && !is_called(name)
+    });
     all.extend(free.take(MAX_OFFERED).map(|skill| {
         command(skill.id.slug.to_string(), &skill.definition.description, "the task")
     }));
@@ -136,7 +150,12 @@ pub(crate) fn parse_command(door: &AcpDoor, prompt: &PromptWords) -> Option<Edit
     if let Some(team) = name.strip_prefix(TEAM) {
         return Some(EditorCommand { action: CommandAction::Team(team.to_owned()), rest });
     }
-    let skills = door.service.current_host().skills.catalog();
+    let host = door.service.current_host();
+    if find_called(&host.commands.catalog(), name).is_ok() {
+        let call = CommandCall { name: name.to_owned(), arguments: rest.clone() };
+        return Some(EditorCommand { action: CommandAction::Called(call), rest });
+    }
+    let skills = host.skills.catalog();
     let is = |skill: &&CatalogEntry<_>| skill.id.slug.as_str() == name;
     let skill = skills.entries().iter().find(is)?;
     Some(EditorCommand { action: CommandAction::Skill(skill.id.slug.to_string()), rest })
@@ -169,7 +188,8 @@ pub(crate) async fn perform_command(
             CommandAction::Compact
             | CommandAction::Agent
             | CommandAction::Team(_)
-            | CommandAction::Skill(_) => Ok(None),
+            | CommandAction::Skill(_)
+            | CommandAction::Called(_) => Ok(None),
         }
     };
     // INV-305: an answer after the cancellation decides nothing.
@@ -194,6 +214,12 @@ pub(crate) async fn perform_command(
         }
         CommandAction::Skill(name) => {
             let prompt = with_skill(door, &name, rest, prompt)?;
+            turn::run_prompt(door, to, prompting, prompt).await
+        }
+        CommandAction::Called(call) => {
+            let commands = &door.service.current_host().commands;
+            command_message(commands, &call).map_err(invalid_parameter)?;
+            let prompt = PromptWords { command: Some(call), ..prompt };
             turn::run_prompt(door, to, prompting, prompt).await
         }
         CommandAction::Changes

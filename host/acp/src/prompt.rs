@@ -7,6 +7,7 @@ use agent_client_protocol::v1::schema::{
     ContentBlock, EmbeddedResourceResource, ResourceLink, TextResourceContents,
 };
 use belljar_agent::Image;
+use belljar_agent::commands::CommandCall;
 use belljar_agent::frame::escape_tags;
 use belljar_policy::ShownText;
 
@@ -22,6 +23,8 @@ const FRAME: &str = "resource";
 pub(crate) struct PromptWords {
     pub(crate) text: String,
     pub(crate) context: Option<String>,
+    /// The command that the person called.
+    pub(crate) command: Option<CommandCall>,
     /// The skills that the person called.
     pub(crate) skills: Vec<String>,
     pub(crate) images: Vec<Image>,
@@ -74,7 +77,7 @@ pub(crate) fn parse_prompt(
         return Err(invalid_parameter("the prompt has no text; say something"));
     }
     let context = (!resources.is_empty()).then(|| resources.join("\n\n"));
-    Ok(PromptWords { text, context, skills: Vec::new(), images })
+    Ok(PromptWords { text, context, command: None, skills: Vec::new(), images })
 }
 
 /// The error of a prompt with content that belljar cannot send to a model.

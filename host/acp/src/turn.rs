@@ -59,6 +59,7 @@ pub(crate) async fn run_prompt(
         text: prompt.text,
         context: prompt.context,
         brought: CallerInput {
+            command: prompt.command,
             skills: prompt.skills,
             images: prompt.images,
             ..CallerInput::default()

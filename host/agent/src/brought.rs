@@ -9,6 +9,7 @@ use belljar_work::WorkError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::called::CommandCall;
 use crate::limits::{
     MAX_CALLER_MESSAGES, MAX_CALLER_TOOL_BYTES, MAX_CALLER_TOOL_DESCRIPTION, MAX_CALLER_TOOLS,
     MAX_CALLER_TOOLS_BYTES,
@@ -26,6 +27,9 @@ pub struct CallerInput {
     /// Earlier messages, sent unchanged before the task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<ChatMessage>,
+    /// The command that the person called, whose text is the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandCall>,
     /// Skills that the person called for this task, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,

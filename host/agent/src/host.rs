@@ -17,7 +17,7 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::tools::approval::asker::{Asker, NoAsker};
 use crate::tools::hooks::Hooks;
 use belljar_catalogue::ToolCatalogue;
-use belljar_catalogue::{Library, SkillFolder, SkillLibrary, TeamLibrary};
+use belljar_catalogue::{CommandLibrary, Library, SkillFolder, SkillLibrary, TeamLibrary};
 
 /// The state of a process, shared by clones.
 #[derive(Clone)]
@@ -38,6 +38,8 @@ pub struct Host {
     pub teams: Arc<TeamLibrary>,
     /// The skills that exist. Default: none.
     pub skills: Arc<SkillLibrary>,
+    /// The commands that exist. Default: none.
+    pub commands: Arc<CommandLibrary>,
     /// The folders of skills that agents of a run read. Default: none; a run looks for them.
     pub(crate) skill_folders: Arc<[SkillFolder]>,
     /// The values of secrets.
@@ -95,6 +97,7 @@ impl Host {
             library,
             teams: Arc::new(TeamLibrary::from_roots(Vec::new(), Vec::new(), (), false)),
             skills: Arc::new(SkillLibrary::from_roots(Vec::new(), Vec::new(), (), false)),
+            commands: Arc::new(CommandLibrary::from_roots(Vec::new(), Vec::new(), (), false)),
             skill_folders: Arc::default(),
             secrets: SecretStore::default(),
             asker: Arc::new(NoAsker),

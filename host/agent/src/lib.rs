@@ -33,6 +33,7 @@ mod agent_loop;
 mod billed;
 mod brought;
 mod builder;
+mod called;
 mod clock;
 mod direct;
 pub mod events;
@@ -80,7 +81,7 @@ pub use outcome::{
 };
 pub use prompt::blocks::ListedAgent;
 pub use prompt::findings::{Finding, FindingSeverity, Findings};
-pub use prompt::{frame, skills};
+pub use prompt::{commands, frame, skills};
 pub use replay::journal::{Journal, NoJournal, QueuedChild};
 pub use replay::log::{LoggedResult, PlannedChild, ReplayLog, StepEntry, StepKind};
 pub use replay::rerun::{CallComparison, CallText, ReplayedCall, ReplayedRun};

@@ -20,13 +20,15 @@ use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::{least_tokens, prompt_bytes};
 use crate::agent_loop::prepare::prepare_agent;
 use crate::brought::CallerInput;
+use crate::called::{CalledCommand, find_called};
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind, EventSink};
 use crate::finding::RequestPart;
 use crate::host::Host;
 use crate::outcome::{Outcome, RunError, RunStatus};
+use crate::prompt::commands;
 use crate::prompt::frame::{self, first_message};
-use crate::prompt::skills::{self, SkillCaller};
+use crate::prompt::skills;
 use crate::replay::log::ReplayLog;
 use crate::replay::rerun::ReplayedRun;
 use crate::rights::folders::{readable_folders, with_skill_folders};
@@ -139,7 +141,7 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
-    let (host, mut spec) = brought_along(host, spec, &cancel).await;
+    let BroughtAlong { host, mut spec, command } = brought_along(host, spec, &cancel).await;
     let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
     let replay = spec.replay.take().unwrap_or_default();
     let slug = spec.agent.id.slug.as_str();
@@ -161,6 +163,7 @@ pub async fn run(
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let outcome = match job_from_spec(&shared, spec, Arc::clone(&path), 0, cancel) {
         Ok(job) => {
+            let job = AgentJob { command, ..job };
             // Also when this future is dropped.
             let _ended = BudgetGuard(job.budget.clone());
             run_agent(job).await
@@ -180,7 +183,8 @@ pub async fn run(
 
 /// The first request of this run to its model. No model is called and no tool runs.
 pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPreview, RunError> {
-    let (host, spec) = brought_along(host, spec, &CancellationToken::new()).await;
+    let cancel = CancellationToken::new();
+    let BroughtAlong { host, spec, command: _ } = brought_along(host, spec, &cancel).await;
     let run = RunId::new(&*host.clock);
     let events = EventEmitter::new(EventSink::none(), run.clone(), 0);
     let shared = Arc::new(RunState::new(host, run, events, spec.workspace.clone()));
@@ -279,6 +283,14 @@ fn log_for_the_operator(error: &RunError) {
 const REFRESH_SKILLS: WorkKind =
     WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };
 
+/// A run with what the person called for it.
+struct BroughtAlong {
+    /// The host, with the folders of skills.
+    host: Host,
+    spec: RunSpec,
+    command: Option<CalledCommand>,
+}
+
 /// Looks for changed skills and their folders. The look reads directories, also a stranger's; if it does not end
 /// in time, the known skills are used without their folders. `called`: skills that a person called.
 pub(crate) async fn look_for_skills(
@@ -286,12 +298,13 @@ pub(crate) async fn look_for_skills(
     called: Vec<String>,
     cancel: &CancellationToken,
 ) -> Host {
-    let skills = Arc::clone(&host.skills);
+    let (skills, commands) = (Arc::clone(&host.skills), Arc::clone(&host.commands));
     let owner = host.owner_of("skills");
     let look = belljar_work::run_job(&REFRESH_SKILLS, &owner, move |stop| {
         skills.refresh_until(stop)?;
+        commands.refresh_until(stop)?;
         let catalog = skills.catalog();
-        let called = called.iter().filter_map(|name| skills::find_skill(&catalog, name).ok());
+        let called = called.iter().filter_map(|name| find_called(&catalog, name).ok());
         let called: Vec<AgentId> = called.map(|skill| skill.id.clone()).collect();
         skills.find_folders(&called, stop)
     });
@@ -310,12 +323,8 @@ pub(crate) async fn look_for_skills(
 }
 
 /// Adds the skills that a person called, and those that the task's triggers name if the agent may use skills, to
-/// the run's context. Returns the host with the folders of skills.
-async fn brought_along(
-    host: &Host,
-    mut spec: RunSpec,
-    cancel: &CancellationToken,
-) -> (Host, RunSpec) {
+/// the run's context, and puts the text of a called command in the place of the task.
+async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToken) -> BroughtAlong {
     let called = spec.brought.skills.clone();
     let host = look_for_skills(host, called, cancel).await;
     let asked = &spec.agent.definition.asked;
@@ -324,12 +333,22 @@ async fn brought_along(
     let mut texts = Vec::new();
     for name in &spec.brought.skills {
         // A skill that was removed since the turn began is left out.
-        texts.extend(skills::load_skill(&host.skills, name, SkillCaller::Person, &folders).ok());
+        let skill = skills::load_called_skill(&host.skills, name, &spec.task, &folders);
+        texts.extend(skill.ok());
     }
     if rights.has_tool(builtin_tools::USE_SKILL) {
         texts.extend(skills::triggered_skills(&host.skills, &spec.task, &folders));
     }
     texts.extend(spec.context.take().filter(|context| !context.trim().is_empty()));
     spec.context = (!texts.is_empty()).then(|| texts.join("\n\n"));
-    (host, spec)
+    let call = spec.brought.command.as_ref();
+    // A command that was removed since the turn began leaves the line that the person typed.
+    let command = call.and_then(|call| commands::expand_call(&host.commands, call).ok());
+    if let Some(command) = &command {
+        spec.task = command.written_text();
+        let known = |model: &&String| host.models.resolve_model(model, None).is_ok();
+        let model = command.terms.model.as_ref().filter(known).cloned();
+        spec.model = spec.model.take().or(model);
+    }
+    BroughtAlong { host, spec, command }
 }

@@ -26,8 +26,10 @@ mod tools;
 pub use belljar_definition::API_LIBRARY;
 pub use command::wrap_command;
 pub use drafts::{Draft, NAME_TAKEN, list_drafts};
-pub use library::{Library, LibraryChange, LibraryRoot, PinState, SkillLibrary, TeamLibrary};
-pub use material::{SKILL_FOLDERS, SkillFolder, SkillFolders};
+pub use library::{
+    CommandLibrary, Library, LibraryChange, LibraryRoot, PinState, SkillLibrary, TeamLibrary,
+};
+pub use material::{SkillFolder, SkillFolders};
 pub use servers::{TokenFiles, broker_program};
 pub use tool_files::{ReadError, read_bounded};
 pub use tools::{ComponentOrigin, StockTool, ToolCatalogue, ToolComponent, ToolOffer, UNPINNED};

@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use belljar_definition::{
-    AgentContext, AgentDefinition, AgentId, AgentScope, Catalog, CatalogItem, Diagnostic,
-    LibraryName, MAX_DEFINITION, Severity, SkillDefinition, SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, AgentId, AgentScope, Catalog, CatalogItem, CommandDefinition,
+    Diagnostic, LibraryName, MAX_DEFINITION, Severity, SkillDefinition, SourceFile, TeamDefinition,
 };
 use belljar_sandbox::Digest;
 use belljar_work::{StopSignal, WorkStopped};
@@ -24,6 +24,9 @@ pub type TeamLibrary = Library<TeamDefinition>;
 
 /// The skills of a home and a workspace.
 pub type SkillLibrary = Library<SkillDefinition>;
+
+/// The commands of a home and a workspace.
+pub type CommandLibrary = Library<CommandDefinition>;
 
 /// One directory of agent, team or skill files.
 #[derive(Debug, Clone, PartialEq, Eq)]

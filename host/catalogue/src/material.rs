@@ -24,7 +24,7 @@ use crate::limits::{
 use crate::tool_files::read_bounded;
 
 /// The directory in every guest below which the folders of skills are.
-pub const SKILL_FOLDERS: &str = "/skills";
+const SKILL_FOLDERS: &str = "/skills";
 
 /// The folder of one skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +65,14 @@ struct FolderWalk<'a> {
 }
 
 /// The reason why a folder is left out.
-enum LeftOut {
+enum FolderRefusal {
     /// The caller has given up.
     Stopped(WorkStopped),
     /// The folder is not as it has to be.
     Unfit(String),
 }
 
-impl From<WorkStopped> for LeftOut {
+impl From<WorkStopped> for FolderRefusal {
     fn from(stopped: WorkStopped) -> Self {
         Self::Stopped(stopped)
     }
@@ -109,7 +109,7 @@ impl SkillLibrary {
                 .map(|other| other.definition.path())
                 .find(|path| path.starts_with(folder.directory))
             {
-                Some(_) => Err(LeftOut::Unfit("a skill in it is not for models".to_owned())),
+                Some(_) => Err(FolderRefusal::Unfit("a skill in it is not for models".to_owned())),
                 None => folder.look_through(skill, stop),
             };
             match looked {
@@ -119,8 +119,8 @@ impl SkillLibrary {
                     found.leave_out(skill, &why);
                 }
                 Ok(Some(folder)) => found.folders.push(folder),
-                Err(LeftOut::Stopped(stopped)) => return Err(stopped),
-                Err(LeftOut::Unfit(why)) => found.leave_out(skill, &why),
+                Err(FolderRefusal::Stopped(stopped)) => return Err(stopped),
+                Err(FolderRefusal::Unfit(why)) => found.leave_out(skill, &why),
             }
         }
         Ok(found)
@@ -165,13 +165,13 @@ impl SkillDirectory<'_> {
         &self,
         skill: &CatalogEntry<SkillDefinition>,
         stop: &StopSignal,
-    ) -> Result<Option<SkillFolder>, LeftOut> {
-        let unfit = |error: std::io::Error| LeftOut::Unfit(error.to_string());
+    ) -> Result<Option<SkillFolder>, FolderRefusal> {
+        let unfit = |error: std::io::Error| FolderRefusal::Unfit(error.to_string());
         let host = self.directory.canonicalize().map_err(unfit)?;
         if let AgentScope::Workspace(workspace) = &self.root.scope
             && !host.starts_with(workspace)
         {
-            return Err(LeftOut::Unfit("the folder leads out of the workspace".to_owned()));
+            return Err(FolderRefusal::Unfit("the folder leads out of the workspace".to_owned()));
         }
         let agreed = self.root.pinned.as_deref().map(|files| (self.root.dir.as_path(), files));
         let (files, bytes, entries) = (BTreeSet::new(), 0, 0);
@@ -183,7 +183,7 @@ impl SkillDirectory<'_> {
             return Ok(None);
         }
         let guest = GuestPath::new(&format!("{SKILL_FOLDERS}/{}", folder_name(&skill.id)));
-        let guest = guest.map_err(|error| LeftOut::Unfit(error.to_string()))?;
+        let guest = guest.map_err(|error| FolderRefusal::Unfit(error.to_string()))?;
         let named = walk.files.iter().take(MAX_MATERIAL_NAMES);
         Ok(Some(SkillFolder {
             id: skill.id.clone(),
@@ -207,23 +207,24 @@ fn folder_name(id: &AgentId) -> String {
 }
 
 impl FolderWalk<'_> {
-    fn walk_directory(&mut self, directory: &Path, depth: usize) -> Result<(), LeftOut> {
-        let entries = fs::read_dir(directory).map_err(|error| LeftOut::Unfit(error.to_string()))?;
+    fn walk_directory(&mut self, directory: &Path, depth: usize) -> Result<(), FolderRefusal> {
+        let entries =
+            fs::read_dir(directory).map_err(|error| FolderRefusal::Unfit(error.to_string()))?;
         for entry in entries.flatten() {
             self.stop.check_raised()?;
             self.entries += 1;
             if self.entries > MAX_MATERIAL_FILES {
                 let why = format!("there are more than {MAX_MATERIAL_FILES} files");
-                return Err(LeftOut::Unfit(why));
+                return Err(FolderRefusal::Unfit(why));
             }
             self.visit_entry(&entry, depth)?;
         }
         Ok(())
     }
 
-    fn visit_entry(&mut self, entry: &DirEntry, depth: usize) -> Result<(), LeftOut> {
+    fn visit_entry(&mut self, entry: &DirEntry, depth: usize) -> Result<(), FolderRefusal> {
         let path = entry.path();
-        let kind = entry.file_type().map_err(|error| LeftOut::Unfit(error.to_string()))?;
+        let kind = entry.file_type().map_err(|error| FolderRefusal::Unfit(error.to_string()))?;
         // The files of a version control system and of editors are nothing of the skill's.
         if self.agreed.is_none() && entry.file_name().as_encoded_bytes().starts_with(b".") {
             return Ok(());
@@ -231,7 +232,7 @@ impl FolderWalk<'_> {
         if kind.is_dir() {
             if depth >= MAX_MATERIAL_DEPTH {
                 let why = format!("folders are more than {MAX_MATERIAL_DEPTH} deep");
-                return Err(LeftOut::Unfit(why));
+                return Err(FolderRefusal::Unfit(why));
             }
             return self.walk_directory(&path, depth + 1);
         }
@@ -239,14 +240,16 @@ impl FolderWalk<'_> {
             // A link or a special file: the jar's file host decides about it, and an installed skill has none.
             return match self.agreed {
                 None => Ok(()),
-                Some(_) => Err(LeftOut::Unfit("a link or a special file is in it".to_owned())),
+                Some(_) => {
+                    Err(FolderRefusal::Unfit("a link or a special file is in it".to_owned()))
+                }
             };
         }
         let length = entry.metadata().map_or(u64::MAX, |meta| meta.len());
         self.bytes = self.bytes.saturating_add(length);
         if self.bytes > MAX_MATERIAL_BYTES {
             let why = format!("the files have more than {MAX_MATERIAL_BYTES} bytes");
-            return Err(LeftOut::Unfit(why));
+            return Err(FolderRefusal::Unfit(why));
         }
         self.check_agreed(&path, length)?;
         self.files.insert(path.strip_prefix(self.folder).unwrap_or(&path).to_path_buf());
@@ -254,7 +257,7 @@ impl FolderWalk<'_> {
     }
 
     /// Checks that an installed file has the digest that a person agreed to.
-    fn check_agreed(&self, path: &Path, length: u64) -> Result<(), LeftOut> {
+    fn check_agreed(&self, path: &Path, length: u64) -> Result<(), FolderRefusal> {
         let Some((root, files)) = self.agreed else { return Ok(()) };
         let agreed = path.strip_prefix(root).ok().and_then(|below| files.get(below));
         let same = agreed.is_some_and(|agreed| {
@@ -264,7 +267,7 @@ impl FolderWalk<'_> {
             return Ok(());
         }
         let why = "a file in it is not as it was installed; `belljar agents update` puts it right";
-        Err(LeftOut::Unfit(why.to_owned()))
+        Err(FolderRefusal::Unfit(why.to_owned()))
     }
 }
 

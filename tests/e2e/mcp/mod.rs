@@ -285,6 +285,24 @@ fn skills_are_prompts() {
 }
 
 #[test]
+fn commands_are_prompts_with_their_arguments() {
+    let world = world();
+    let text =
+        "---\ndescription: Reviews.\nargument-hint: ONE TWO\n---\nReview $1, $2, @note.txt.\n";
+    world.home_file("commands/review.md", text);
+    let mut client = Client::start(&world, &[], Revision::Older);
+    let listed = client.ask("prompts/list", json!({})).to_string();
+    assert!(listed.contains("\"review\"") && listed.contains("ONE TWO"), "{listed}");
+    let arguments = json!({"arguments": "a \"b c\""});
+    let got = client.ask("prompts/get", json!({"name": "review", "arguments": arguments}));
+    // No agent reads the file for the client.
+    assert_eq!(got["result"]["messages"][0]["content"]["text"], "Review a, b c, @note.txt.");
+    let arguments = json!({"arguments": "x".repeat(65 << 10)});
+    let got = client.ask("prompts/get", json!({"name": "review", "arguments": arguments}));
+    assert_eq!(got["error"]["code"], -32602, "{got}");
+}
+
+#[test]
 fn a_skill_that_no_person_may_call_is_no_prompt() {
     let world = world();
     let text = |more: &str| format!("---\nname: n\ndescription: d\n{more}---\nCount from six.\n");

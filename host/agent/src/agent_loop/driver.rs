@@ -127,6 +127,8 @@ impl RunningAgent<'_> {
         if let Some(text) = matched {
             machine.record_note(&mut notes, text);
         }
+        if let Err(ending) = self.perform_command(machine, timer).await {
+            return ending;
         let mut input = LoopInput::Begin;
         let (mut warned, mut again) = (0, false);
         loop {

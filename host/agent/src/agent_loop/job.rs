@@ -17,6 +17,7 @@ use crate::agent_loop::ledger::Ledger;
 use crate::agent_loop::machine::AgentEnding;
 use crate::billed::RecentBills;
 use crate::brought::CallerInput;
+use crate::called::CalledCommand;
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind};
 use crate::host::Host;
@@ -130,6 +131,8 @@ pub(crate) struct AgentJob {
     pub(crate) shorter: Option<Arc<dyn ShorterPast>>,
     /// The first user message after `history`; blank = none.
     pub(crate) first: String,
+    /// The command that the person called; its text is in `first`.
+    pub(crate) command: Option<CalledCommand>,
     /// The caller's input; empty for a subagent.
     pub(crate) brought: CallerInput,
     pub(crate) spawn_index: u32,
@@ -183,6 +186,7 @@ impl AgentJob {
             history: Vec::new(),
             shorter: None,
             first: String::new(),
+            command: None,
             brought: CallerInput::default(),
             spawn_index: 0,
             deadline: Instant::now() + FAR_FUTURE,

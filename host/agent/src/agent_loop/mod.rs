@@ -1,6 +1,7 @@
 //! One agent, step by step: `machine.rs` decides without effects, `driver.rs` performs the effects.
 
 pub(crate) mod agent;
+mod command;
 pub(crate) mod current_jar;
 pub(crate) mod driver;
 pub(crate) mod ended;

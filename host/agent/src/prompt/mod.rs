@@ -1,6 +1,7 @@
 //! Texts for models besides results: frames, blocks, skills.
 
 pub(crate) mod blocks;
+pub mod commands;
 pub(crate) mod findings;
 pub mod frame;
 pub(crate) mod known;

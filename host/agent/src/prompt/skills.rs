@@ -8,12 +8,13 @@
 use std::path::Path;
 
 use belljar_definition::builtin_tools::USE_SKILL;
-use belljar_definition::{AgentScope, Catalog, CatalogEntry, NotFound, SkillDefinition, UseTerms};
+use belljar_definition::{AgentScope, CatalogEntry, SkillDefinition, UseTerms, expand_skill};
 use belljar_policy::ShownText;
 
 use crate::finding::EntryKind;
 use crate::finding::answers::{entry_line, rest_line};
 use crate::finding::plan::LibraryPlan;
+use crate::called::find_called;
 use crate::limits::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,
     MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, truncate_str,
@@ -123,7 +124,8 @@ pub fn triggered_skills(
         .map(|skill| {
             let body = &skill.definition.body;
             let end = body.char_indices().nth(MAX_TRIGGERED_SKILL_CHARS).map(|(at, _)| at);
-            frame_skill(skill, end.and_then(|end| body.get(..end)).unwrap_or(body), folders)
+            let part = end.and_then(|end| body.get(..end)).unwrap_or(body);
+            frame_skill(skill, part, body.len() - part.len(), folders)
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
@@ -137,11 +139,38 @@ pub fn load_skill(
     caller: SkillCaller,
     folders: &[SkillFolder],
 ) -> Result<String, String> {
+    load_text(library, name, caller, None, folders)
+}
+
+/// As [`load_skill`], for a person's call with a task: the task replaces `$ARGUMENTS` and its like in the text.
+pub(crate) fn load_called_skill(
+    library: &SkillLibrary,
+    name: &str,
+    task: &str,
+    folders: &[SkillFolder],
+) -> Result<String, String> {
+    load_text(library, name, SkillCaller::Person, Some(task), folders)
+}
+
+fn load_text(
+    library: &SkillLibrary,
+    name: &str,
+    caller: SkillCaller,
+    task: Option<&str>,
+    folders: &[SkillFolder],
+) -> Result<String, String> {
     let catalog = library.catalog();
-    let why = match find_skill(&catalog, name) {
+    let why = match find_called(&catalog, name) {
         Ok(skill) if caller.may_load(&skill.definition) => {
-            let body = truncate_str(&skill.definition.body, MAX_SKILL_BYTES);
-            return Ok(frame_skill(skill, body, folders));
+            let SkillDefinition { body, terms, .. } = &skill.definition;
+            let body = match task {
+                // A task beyond the bounds stands behind the text alone.
+                Some(task) => expand_skill(body, &terms.arguments, task).ok(),
+                None => None,
+            };
+            let body = body.unwrap_or_else(|| skill.definition.body.clone());
+            let part = truncate_str(&body, MAX_SKILL_BYTES);
+            return Ok(frame_skill(skill, part, body.len() - part.len(), folders));
         }
         Ok(skill) => {
             let whose = match caller {
@@ -158,28 +187,6 @@ pub fn load_skill(
         .collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Err(format!("{why}: the available skills are {names}"))
-}
-
-/// The skill of this name or id. `PLUGIN:SKILL`, as other programs write it, is a library's skill.
-pub fn find_skill<'c>(
-    catalog: &'c Catalog<SkillDefinition>,
-    name: &str,
-) -> Result<&'c CatalogEntry<SkillDefinition>, NotFound> {
-    let name = name.trim();
-    let Some((plugin, slug)) = name.split_once(':') else { return catalog.find_by_name(name) };
-    let mut of_plugin = catalog.entries().iter().filter(|skill| match &skill.id.scope {
-        AgentScope::Library(library) => {
-            let last = library.rsplit('/').next().unwrap_or(library);
-            (last == plugin || library.replace('/', ":") == plugin)
-                && skill.id.slug.as_str() == slug
-        }
-        AgentScope::Home | AgentScope::Workspace(_) => false,
-    });
-    match (of_plugin.next(), of_plugin.next()) {
-        (Some(skill), None) => Ok(skill),
-        // None, or one of two plugins: the catalogue names what there is.
-        (None | Some(_), _) => catalog.find_by_name(name),
-    }
 }
 
 /// The skills that this caller may load.
@@ -216,16 +223,16 @@ fn one_line(skill: &CatalogEntry<SkillDefinition>) -> String {
     ShownText::clip_line(&text, MAX_LISTED_SKILL_DESCRIPTION).to_string()
 }
 
-/// The skill in its frame, with the path of its folder if the agent reads it.
+/// The skill in its frame, of which `left` bytes are cut off, with the path of its folder if the agent reads it.
 fn frame_skill(
     skill: &CatalogEntry<SkillDefinition>,
     body: &str,
+    left: usize,
     folders: &[SkillFolder],
 ) -> String {
     let folder = folders.iter().find(|folder| folder.id == skill.id);
-    let whole = skill.definition.body.len();
     let (from, about) = if is_own(skill) { ("own", OWN) } else { ("workspace", FOREIGN) };
-    let cut = match whole - body.len() {
+    let cut = match left {
         0 => String::new(),
         left => format!("\n[cut: {left} bytes more; `{USE_SKILL}` reads more of it]"),
     };

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_definition::UseTerms;
 use belljar_model::ToolCall;
 use belljar_policy::{
     CallPermission, DecisionExplanation, DecisionSource, DenyCode, PolicyDenial, Rights, ShownText,
@@ -123,6 +124,14 @@ impl Dispatcher {
     pub(crate) fn use_skill(&mut self, name: &str) {
         let narrowing = self.narrowing.as_ref();
         if let Some(left) = narrowing.and_then(|it| it.narrow_by_skill(&self.rights, name)) {
+            (self.rights, self.is_narrowed) = (left, true);
+        }
+    }
+
+    /// Narrows the rights to those that these terms leave, from now on. `what` explains refusals.
+    pub(crate) fn use_terms(&mut self, terms: &UseTerms, what: &str) {
+        let narrowing = self.narrowing.as_ref();
+        if let Some(left) = narrowing.and_then(|it| it.narrow_by_terms(&self.rights, terms, what)) {
             (self.rights, self.is_narrowed) = (left, true);
         }
     }

@@ -75,7 +75,7 @@ impl CallExecutor<'_> {
 
     /// Executes calls side by side. After a cancellation, waits for running calls up to a limit, and names
     /// the unfinished ones.
-    async fn execute_group(
+    pub(crate) async fn execute_group(
         &self,
         group: Group<'_>,
         machine: &AgentLoop,

@@ -13,7 +13,7 @@ use belljar_policy::{
     AskedRights, DecisionSource, Grants, Rights, SourceStance, SourceVote, ToolName,
 };
 
-use crate::prompt::skills;
+use crate::called::find_called;
 
 /// The means by which the terms of a skill narrow rights.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl SkillNarrowing {
     /// The rights that are left while a skill is in use; `None` = unchanged.
     pub(crate) fn narrow_by_skill(&self, rights: &Rights, name: &str) -> Option<Rights> {
         let catalog = self.skills.catalog();
-        let skill = skills::find_skill(&catalog, name).ok()?;
+        let skill = find_called(&catalog, name).ok()?;
         let what = format!("skill `{}`, which is in use in this turn", skill.id.slug);
         self.narrow_by_terms(rights, &skill.definition.terms, &what)
     }

@@ -117,6 +117,9 @@ pub(crate) enum CliCommand {
     /// Look at skills: instructions that agents load when they need them
     #[command(alias = "skill")]
     Skills(SkillsArgs),
+    /// Look at commands: messages that you call by name
+    #[command(alias = "command")]
+    Commands(CommandsArgs),
     /// Look at drafts of agents, teams and skills, and take them into use
     #[command(alias = "draft")]
     Drafts(DraftsArgs),
@@ -193,6 +196,9 @@ pub(crate) struct RunArgs {
     /// The agent [default: the stock agent general-purpose]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Call a command of yours or of the workspace; TASK is its arguments
+    #[arg(long, value_name = "NAME")]
+    pub(crate) command: Option<String>,
     /// Knowledge for the agent beside the task
     #[arg(long, value_name = "TEXT")]
     pub(crate) context: Option<String>,
@@ -459,6 +465,32 @@ pub(crate) enum SkillsCommand {
     Check {
         /// Names of skills, or files [default: the skills of home and workspace]
         skills: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CommandsArgs {
+    #[command(subcommand)]
+    pub(crate) command: CommandsCommand,
+    #[command(flatten)]
+    pub(crate) of: TenantArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CommandsCommand {
+    /// List all commands
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check commands
+    Check {
+        /// Names of commands, or files [default: the commands of home and workspace]
+        commands: Vec<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,

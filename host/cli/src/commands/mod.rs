@@ -57,6 +57,7 @@ pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, F
         CliCommand::Plugins(args) => plugins::run(args, &places()?, walls, out),
         CliCommand::Marketplaces(args) => plugins::run_markets(args, &places()?, walls, out),
         CliCommand::Teams(command) => catalogue::teams::run(command, places()?, walls, out),
+        CliCommand::Commands(commands) => catalogue::commands::run(commands, places()?, walls, out),
         CliCommand::Skills(skills) => catalogue::skills::run(skills, places()?, walls, out),
         CliCommand::Drafts(drafts) => catalogue::drafts::run(drafts, &places()?, out),
         CliCommand::Tools(command) => tools::run(command, &places, walls, out),

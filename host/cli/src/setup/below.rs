@@ -355,7 +355,7 @@ fn to_io_error(error: Errno, path: &Path) -> io::Error {
 }
 
 /// The folders of a home that a person fills by hand, and may keep elsewhere.
-const BY_HAND: [&str; 3] = ["agents", "skills", "teams"];
+const BY_HAND: [&str; 4] = ["agents", "commands", "skills", "teams"];
 
 /// Opens a directory of a home, or of a data root, by its whole path; makes missing ones, for the owner
 /// alone.

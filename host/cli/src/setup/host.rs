@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use belljar_agent::{Asker, Hooks, Host};
 use belljar_catalogue::{
-    Library, LibraryRoot, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
+    CommandLibrary, Library, LibraryRoot, SkillLibrary, StockTool, TeamLibrary, ToolCatalogue,
 };
 use belljar_definition::{
-    AgentContext, AgentDefinition, AgentScope, CatalogItem, KeySetting, ModelKind, ModelSetting,
-    ScannedContent, Settings, SkillDefinition, SourceFile, TeamDefinition,
+    AgentContext, AgentDefinition, AgentScope, CatalogItem, CommandDefinition, KeySetting,
+    ModelKind, ModelSetting, ScannedContent, Settings, SkillDefinition, SourceFile, TeamDefinition,
 };
 use belljar_model::{
     Effort, KeySource, MaxTokensField, ModelConfig, ModelProvider, ModelRegistry, ModelRole,
@@ -181,6 +181,12 @@ impl<'a> HostAssembly<'a> {
             (),
             project_override,
         );
+        let commands = CommandLibrary::from_roots(
+            list_library_roots::<CommandDefinition>(places),
+            Vec::new(),
+            (),
+            project_override,
+        );
         let mut host = Host::new(
             sandbox,
             Arc::new(models),
@@ -194,6 +200,7 @@ impl<'a> HostAssembly<'a> {
         host.search = Arc::new(IndexedSearch::default());
         host.teams = Arc::new(teams);
         host.skills = Arc::new(skills);
+        host.commands = Arc::new(commands);
         host.secrets = secrets::read_secrets(&host.settings, places, out);
         host.home = Some(places.home.clone());
         if let Some(asker) = asker {

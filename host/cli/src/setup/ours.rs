@@ -10,7 +10,8 @@ use crate::setup::home::{HomePaths, create_private};
 
 /// The parts of the home that decide agents' rights, beside `belljar.toml`. A writer of such a directory
 /// could add any file.
-const DECIDES: [&str; 7] = ["", "agents", "skills", "teams", "tools", "mcp", "libraries"];
+const DECIDES: [&str; 8] =
+    ["", "agents", "commands", "skills", "teams", "tools", "mcp", "libraries"];
 
 /// Refuses a home whose decisive parts others could have written. Missing parts are accepted.
 pub(crate) fn check_home(places: &HomePaths) -> Result<(), Failure> {

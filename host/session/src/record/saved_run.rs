@@ -12,8 +12,11 @@ use crate::record::layers::remove_stale_layers;
 use crate::record::lock::SessionLock;
 use crate::record::lock::locks_directory;
 use crate::record::rows::{HistoryMode, PersonContent, PersonMetadata};
-use crate::record::saved_session::{SavedOutcome, SavedSession, SessionError, SessionOrigin};
+use crate::record::saved_session::{
+    SavedOutcome, SavedSession, SessionError, SessionOrigin, TurnInput,
+};
 use crate::record::turn::{OpenState, Turn};
+use belljar_agent::CallerInput;
 use belljar_agent::Host;
 use belljar_agent::RunSpec;
 use belljar_agent::events::EventSink;
@@ -39,7 +42,9 @@ pub async fn run_saved(
     let mut session = new_session(store, host, SessionKind::Run);
     let said = PersonContent { text: spec.task, context: spec.context };
     let of = SessionOrigin::from_conversation(&conversation);
-    let mut turn = session.begin_turn(&of, said, conversation.turn_metadata()).await?;
+    let brought = Some(spec.brought).filter(|brought| !brought.is_nothing());
+    let begun = PersonMetadata { brought, ..conversation.turn_metadata() };
+    let mut turn = session.begin_turn(&of, said, begun).await?;
     turn.state.control = spec.control;
     Ok(session.perform_turn(turn, &mut conversation, host, events, cancel).await)
 }
@@ -61,6 +66,20 @@ pub async fn run_team_saved(
 }
 
 impl SavedSession {
+    /// Like [`SavedSession::run_turn`], with the caller's input besides text, for example a called command.
+    pub async fn run_turn_with(
+        &mut self,
+        conversation: &mut Conversation,
+        host: &Host,
+        (text, brought): (&str, CallerInput),
+        events: EventSink,
+        cancel: CancellationToken,
+    ) -> Result<SavedOutcome, SessionError> {
+        let words = TurnInput { text: text.to_owned(), brought, ..TurnInput::default() };
+        let turn = self.say_with(conversation, words).await?;
+        Ok(self.perform_turn(turn, conversation, host, events, cancel).await)
+    }
+
     /// Saves the task of a team, and the placeholder of the answer, as [`SavedSession::store_message`] does.
     pub(crate) async fn say_team(
         &mut self,

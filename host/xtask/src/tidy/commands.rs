@@ -9,6 +9,7 @@ const SUBCOMMANDS: &[&str] = &[
     "agents",
     "backup",
     "chat",
+    "commands",
     "demo",
     "doctor",
     "drafts",

@@ -1,9 +1,12 @@
-//! The skills that a conversation has loaded in its present turn.
+//! The skills that a conversation has loaded in its present turn, and the command that began the turn.
 
+use std::sync::Arc;
+
+use belljar_definition::UseTerms;
 use belljar_definition::builtin_tools::USE_SKILL;
-use belljar_model::ToolCall;
+use belljar_model::{ChatMessage, ToolCall};
 
-use super::AgentLoop;
+use super::{AgentLoop, prompt_bytes};
 use crate::tools::answer::CallAnswer;
 use crate::tools::builtin::arguments::BuiltinCall;
 use crate::tools::builtin::tool::BuiltinTool;
@@ -22,5 +25,21 @@ impl AgentLoop {
         for name in names {
             self.dispatcher.use_skill(&name);
         }
+    }
+
+    /// Narrows the agent to the tools that these terms leave. `what` explains refusals.
+    pub(crate) fn use_terms(&mut self, terms: &UseTerms, what: &str) {
+        self.dispatcher.use_terms(terms, what);
+    }
+
+    /// Replaces a text of the first message, before the model is asked.
+    pub(crate) fn replace_task(&mut self, from: &str, to: &str) {
+        let request = Arc::make_mut(&mut self.request);
+        if let Some(ChatMessage::User { text, .. }) = request.messages.last_mut()
+            && let Some(at) = text.rfind(from).filter(|_| !from.is_empty())
+        {
+            text.replace_range(at..at + from.len(), to);
+        }
+        self.bytes = prompt_bytes(&self.request);
     }
 }

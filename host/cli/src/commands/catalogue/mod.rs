@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod check;
+pub(crate) mod commands;
 pub(crate) mod drafts;
 pub(crate) mod explain;
 pub(crate) mod limits;

@@ -1,6 +1,8 @@
 //! The lists that the commands of a chat show.
 
-use belljar_agent::{Host, ResolvedAgent, RunSpec, resolve_all, resolve_all_teams};
+use belljar_agent::commands::{self, CommandCall, find_called};
+use belljar_agent::skills::{SkillCaller, load_skill};
+use belljar_agent::{CallerInput, Host, ResolvedAgent, RunSpec, resolve_all, resolve_all_teams};
 use belljar_definition::Visibility;
 use belljar_policy::{CallPermission, Meter, ShownText};
 use belljar_session::Conversation;
@@ -66,6 +68,34 @@ pub(super) fn list_teams(
     }
     table.print_to(out);
     Ok(())
+}
+
+/// The text and the caller's input of a line that calls a command or a skill, for example `/review src/main.rs`.
+/// `None` = there is neither.
+pub(super) fn find_call<'l>(
+    host: &Host,
+    line: &'l str,
+) -> Option<Result<(&'l str, CallerInput), Failure>> {
+    let call = CommandCall::from_line(line)?;
+    host.commands.refresh();
+    if find_called(&host.commands.catalog(), &call.name).is_ok() {
+        let fits = commands::command_message(&host.commands, &call).map_err(Failure::usage);
+        let brought = CallerInput { command: Some(call), ..CallerInput::default() };
+        return Some(fits.map(|_| (line, brought)));
+    }
+    host.skills.refresh();
+    find_called(&host.skills.catalog(), &call.name).ok()?;
+    let loaded = load_skill(&host.skills, &call.name, SkillCaller::Person, &[]);
+    let task = line.split_once(char::is_whitespace).map_or("", |(_, task)| task.trim());
+    let CommandCall { name, arguments } = call;
+    Some(match loaded {
+        Err(why) => Err(Failure::usage(why)),
+        Ok(_) if arguments.is_empty() => {
+            let name = ShownText::clip_line(&name, 80);
+            Err(Failure::usage(format!("say what is to be done with it: `/{name} TASK`")))
+        }
+        Ok(_) => Ok((task, CallerInput { skills: vec![name], ..CallerInput::default() })),
+    })
 }
 
 pub(super) fn list_skills(host: &Host, out: &TerminalOutput) {

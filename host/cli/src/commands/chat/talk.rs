@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_agent::{Host, Outcome, RunStatus, TeamSpec, resolve_team};
+use belljar_agent::{CallerInput, Host, Outcome, RunStatus, TeamSpec, resolve_team};
 use belljar_overlay::ChangeStat;
 use belljar_policy::{LimitsRequest, ShownText};
 use belljar_session::{
@@ -165,8 +165,12 @@ impl<'a> ActiveChat<'a> {
         self.note_words(line);
         match slash::parse_line(line) {
             ChatInput::Blank => {}
-            ChatInput::Say(text) => self.run_turn(text).await?,
-            ChatInput::Unknown(why) => self.report_failure(&Failure::usage(why)),
+            ChatInput::Say(text) => self.run_turn(text, CallerInput::default()).await?,
+            ChatInput::Unknown(why) => match lists::find_call(self.host, line) {
+                Some(Ok((text, brought))) => self.run_turn(text, brought).await?,
+                Some(Err(failure)) => self.report_failure(&failure),
+                None => self.report_failure(&Failure::usage(why)),
+            },
             ChatInput::Command(action, rest) => {
                 let done = match action {
                     SlashAction::Quit => return Ok(NextStep::Leave),
@@ -206,13 +210,13 @@ impl<'a> ActiveChat<'a> {
     }
 
     /// One turn of the conversation.
-    async fn run_turn(&mut self, text: &str) -> Result<(), Failure> {
+    async fn run_turn(&mut self, text: &str, brought: CallerInput) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
-        let turn = self.session.run_turn(
+        let turn = self.session.run_turn_with(
             &mut self.conversation,
             self.host,
-            text,
+            (text, brought),
             self.progress.event_sink(),
             cancel.clone(),
         );

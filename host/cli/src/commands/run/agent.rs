@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use belljar_agent::{BlockedAgent, RunSpec, resolve_agent};
+use belljar_agent::commands::{self, CommandCall};
+use belljar_agent::{BlockedAgent, CallerInput, RunSpec, resolve_agent};
 use belljar_policy::ShownText;
 
 use crate::args::RunArgs;
@@ -24,22 +25,38 @@ pub(crate) fn run(
 ) -> Result<CommandExit, Failure> {
     runner::refuse_tenant(&args.nobodys)?;
     runner::warn_of_home(places, out);
-    runner::run_command(&args.options, args.task.as_deref(), places, walls, out, |host, task| {
+    // The task is not read from stdin where a command needs none.
+    let given = match (&args.command, args.task.as_deref()) {
+        (Some(name), task) => Some(format!("/{name} {}", task.unwrap_or_default().trim())),
+        (None, task) => task.map(str::to_owned),
+    };
+    let given = given.as_deref().map(str::trim_end);
+    runner::run_command(&args.options, given, places, walls, out, |host, task| {
         let name = args.agent.as_deref().unwrap_or(DEFAULT_AGENT);
         let agent = resolve_agent(host, name, &places.workspace).map_err(agents::not_found)?;
         if host.models.is_empty() {
             return Err(runner::no_model(places));
         }
         agent.check_runnable(args.partial)?;
+        let command = args.command.as_ref().and_then(|_| CommandCall::from_line(&task));
+        if let Some(call) = &command {
+            commands::command_message(&host.commands, call).map_err(unknown_command)?;
+        }
         let spec = RunSpec {
             context: args.context.clone(),
             model: args.model.clone(),
             limits: args.options.limits_request(),
             partial: args.partial,
+            brought: CallerInput { command, ..CallerInput::default() },
             ..RunSpec::new(Arc::new(agent), task, places.workspace.clone())
         };
         Ok(RunWork::Agent(Box::new(spec)))
     })
+}
+
+/// The failure of a call of a command.
+pub(crate) fn unknown_command(why: String) -> Failure {
+    Failure::usage(why).with_hint("`belljar commands list` shows them")
 }
 
 impl From<BlockedAgent> for Failure {

@@ -1,0 +1,84 @@
+//! What a person calls by name: a command with its arguments, and the look-up of names.
+
+use belljar_definition::{
+    AgentScope, Catalog, CatalogEntry, CatalogItem, CommandPiece, NotFound, UseTerms,
+};
+use serde::{Deserialize, Serialize};
+
+/// A person's call of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// The name, without `/`.
+    pub name: String,
+    /// The arguments as typed.
+    #[serde(default)]
+    pub arguments: String,
+}
+
+/// A called command, on its way to the first message.
+#[derive(Debug, Clone)]
+pub(crate) struct CalledCommand {
+    /// The name, for people.
+    pub(crate) name: String,
+    /// The pieces of the message.
+    pub(crate) pieces: Vec<CommandPiece>,
+    /// The terms, which hold for the turn.
+    pub(crate) terms: UseTerms,
+}
+
+impl CommandCall {
+    /// The call in a line such as `/commit the fix`; `None` = the line is no call.
+    pub fn from_line(line: &str) -> Option<Self> {
+        let line = line.strip_prefix('/')?;
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let (name, arguments) = (name.to_owned(), rest.trim().to_owned());
+        (!name.is_empty()).then_some(Self { name, arguments })
+    }
+}
+
+impl CalledCommand {
+    /// The message with the author's words for files and shell commands.
+    pub(crate) fn written_text(&self) -> String {
+        self.text_with(|piece| match piece {
+            CommandPiece::Text(text) => text.clone(),
+            CommandPiece::File { written, .. } | CommandPiece::Shell { written, .. } => {
+                written.clone()
+            }
+        })
+    }
+
+    /// The message with these texts for its pieces.
+    pub(crate) fn text_with(&self, text: impl FnMut(&CommandPiece) -> String) -> String {
+        self.pieces.iter().map(text).collect()
+    }
+}
+
+/// The entry of this name or id. `PLUGIN:NAME`, as other programs write it, is an entry of a library.
+pub fn find_called<'c, D: CatalogItem>(
+    catalog: &'c Catalog<D>,
+    name: &str,
+) -> Result<&'c CatalogEntry<D>, NotFound> {
+    let name = name.trim();
+    let Some((plugin, slug)) = name.split_once(':') else { return catalog.find_by_name(name) };
+    let mut of_plugin = catalog.entries().iter().filter(|entry| match &entry.id.scope {
+        AgentScope::Library(library) => {
+            let last = library.rsplit('/').next().unwrap_or(library);
+            (last == plugin || library.replace('/', ":") == plugin)
+                && entry.id.slug.as_str() == slug
+        }
+        AgentScope::Home | AgentScope::Workspace(_) => false,
+    });
+    match (of_plugin.next(), of_plugin.next()) {
+        (Some(entry), None) => Ok(entry),
+        // None, or one of two plugins: the catalogue names what there is.
+        (None | Some(_), _) => catalog.find_by_name(name),
+    }
+}
+
+/// The name by which a person calls an entry: `NAME`, or `LIBRARY:NAME`.
+pub fn call_name<D>(entry: &CatalogEntry<D>) -> String {
+    match &entry.id.scope {
+        AgentScope::Home | AgentScope::Workspace(_) => entry.id.slug.to_string(),
+        AgentScope::Library(library) => format!("{}:{}", library.replace('/', ":"), entry.id.slug),
+    }
+}
