@@ -36,7 +36,7 @@ pub enum CommandPiece {
     File {
         /// The path.
         path: String,
-        /// The words of the author.
+        /// The path as text, for example `@src/main.rs`.
         written: String,
     },
     /// A shell command, run by the agent's own tool. Arguments are variables in it, never its text.
@@ -93,11 +93,15 @@ pub(super) fn expand_body(
     for part in &parts {
         match part {
             BodyPart::Text(text) => message.push_text(&values.with_folders(text))?,
-            BodyPart::File(path, written) => {
+            BodyPart::File(path, _) => {
                 is_used |= path.iter().any(is_argument);
                 let path: String = path.iter().map(|part| values.text_of(part)).collect();
-                let written = (*written).to_owned();
-                message.push_act(CommandPiece::File { path: path.trim().to_owned(), written })?;
+                let path = path.trim().to_owned();
+                let written = match style {
+                    CommandStyle::Dollar => format!("@{path}"),
+                    CommandStyle::Braces => format!("@{{{path}}}"),
+                };
+                message.push_act(CommandPiece::File { path, written })?;
             }
             BodyPart::Shell(written) => {
                 let (command, uses) = values.shell_command(written, style);
