@@ -1,5 +1,4 @@
-//! Reads and writes below a directory that others fill, for example a workspace, which may be a stranger's
-//! repository.
+//! Reads and writes below a directory whose files may be a stranger's, for example a workspace.
 //!
 //! INV-433: each name is opened from the handle of the directory above, and no link is followed. Otherwise a
 //! repository with `.mcp.json -> ../home/.docker/config.json` would get a copy of a person's token, and
@@ -23,19 +22,19 @@ use rustix::io::Errno;
 use crate::setup::home::create_private;
 use crate::setup::move_new::move_new;
 
-/// Names that are tried for a file beside another.
+/// The most names that are tried for a new file beside another.
 const MAX_TRIES: u32 = 100;
 
-/// Flags with which a link is refused, not followed.
+/// Flags of `openat` with which a link is refused.
 const STAY: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
 
-/// An open directory, with its path.
+/// An open directory, with the path by which it was opened.
 pub(crate) struct DirectoryHandle {
     root: OwnedFd,
     path: PathBuf,
 }
 
-/// A file to make or read: its open directory, and the name.
+/// A file to make or read, as the open directory around it and its name.
 struct FileSlot {
     directory: OwnedFd,
     name: std::ffi::OsString,
@@ -71,8 +70,8 @@ impl DirectoryHandle {
         Ok(Self { root, path: path.to_path_buf() })
     }
 
-    /// The directory of a file in a person's own home, made if missing, and the file's name; for a link,
-    /// those of the target.
+    /// Opens the directory of a file in a person's own home, made if missing, and returns it with the file's
+    /// name. If the file is a link, these are the directory and name of the link's target.
     pub(crate) fn parent_in_home(file: &Path) -> io::Result<(Self, PathBuf)> {
         let is_link = file.symlink_metadata().is_ok_and(|about| about.is_symlink());
         let file = if is_link { file.canonicalize()? } else { file.to_path_buf() };
@@ -108,7 +107,8 @@ impl DirectoryHandle {
         Ok(Some(bytes))
     }
 
-    /// Writes a new file with its directories; `false` = the name is taken, and nothing changed.
+    /// Writes a new file and its missing directories. Returns false if the name is taken, and changes nothing
+    /// then.
     pub(crate) fn create_file(
         &self,
         path: &Path,
@@ -123,14 +123,14 @@ impl DirectoryHandle {
         let mut file = slot.make_file(&slot.name, whose)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         if written.is_err() {
-            // Half a file would be kept by the next one.
+            // An incomplete file would take the name, and the next attempt would keep it.
             let _ = unlinkat(&slot.directory, &*slot.name, AtFlags::empty());
         }
         written.map(|()| true)
     }
 
-    /// Replaces a file, or makes a new one: written beside first, so that no reader finds half of it. The
-    /// mode of the old file is kept.
+    /// Replaces a file, or makes a new one. The content is written to a temporary file first, so that no
+    /// reader finds half of it. The mode of the old file is kept.
     pub(crate) fn replace_file(
         &self,
         path: &Path,
@@ -158,14 +158,14 @@ impl DirectoryHandle {
         put
     }
 
-    /// Opens a file for a later overwrite, made if missing. The old content stays until then.
+    /// Opens a file for a later overwrite, made if missing. The old content stays until the caller writes.
     pub(crate) fn open_to_write(&self, path: &Path) -> io::Result<File> {
         let slot = self.find_slot(path, None)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         let opened =
             openat(&slot.directory, &*slot.name, flags, FileAudience::Everybody.file_mode());
         let file = slot.check_regular(opened)?;
-        // Written in place, so a second name of the file would be written too.
+        // The file is overwritten in place, so another hard link to it would change too.
         if file.metadata()?.nlink() > 1 {
             return Err(unfit_error(&slot.path, "another name of a file that lies elsewhere"));
         }
@@ -178,7 +178,8 @@ impl DirectoryHandle {
         Ok(Self { root, path: self.path.join(path) })
     }
 
-    /// Refuses a directory to which a link leads, or that is none; one that is not there is fit.
+    /// Refuses a path that leads through a link, or to something that is no directory. A missing directory is
+    /// accepted.
     pub(crate) fn check_reachable(&self, path: &Path) -> io::Result<()> {
         match self.walk_to(path, None) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -186,12 +187,13 @@ impl DirectoryHandle {
         }
     }
 
-    /// Whether nothing has this name, in a directory that is there. What has it is a regular file.
+    /// Returns true if there is no file of this name. An error if the name belongs to something other than a
+    /// regular file.
     pub(crate) fn is_free(&self, path: &Path) -> io::Result<bool> {
         Ok(self.find_slot(path, None)?.open_file()?.is_none())
     }
 
-    /// Makes a new directory; an error where something of that name is there.
+    /// Makes a new directory; an error if the name is taken.
     pub(crate) fn new_directory(&self, path: &Path, whose: FileAudience) -> io::Result<Self> {
         let slot = self.find_slot(path, None)?;
         mkdirat(&slot.directory, &*slot.name, whose.directory_mode())
@@ -199,8 +201,7 @@ impl DirectoryHandle {
         self.open_or_make(path, whose)
     }
 
-    /// Moves a file or a folder to a name in another directory, where nothing is. All of it is moved, or
-    /// nothing.
+    /// Moves a file or a folder to a free name in another directory. All of it is moved, or nothing.
     pub(crate) fn move_new(&self, from: &Path, to: &Self, name: &Path) -> io::Result<()> {
         let (from, to) = (self.find_slot(from, None)?, to.find_slot(name, None)?);
         let about = from.stat()?.ok_or(io::ErrorKind::NotFound)?;
@@ -211,6 +212,8 @@ impl DirectoryHandle {
         move_new((&from.directory, &from.name), (&to.directory, &to.name))
     }
 
+    /// Opens the directory around `path`, and returns it with the file's name. With `make`, missing
+    /// directories are made.
     fn find_slot(&self, path: &Path, make: Option<FileAudience>) -> io::Result<FileSlot> {
         let name = path.file_name().filter(|_| !path.ends_with(".."));
         let name = name.ok_or_else(|| self.outside_error(path))?.to_owned();
@@ -219,7 +222,7 @@ impl DirectoryHandle {
         Ok(FileSlot { directory, name, path: self.path.join(path) })
     }
 
-    /// Opens a directory name by name.
+    /// Opens a directory below this one, name by name, without following links.
     fn walk_to(&self, path: &Path, make: Option<FileAudience>) -> io::Result<OwnedFd> {
         let mut at = self.root.as_fd().try_clone_to_owned()?;
         let mut way = self.path.clone();
@@ -245,6 +248,7 @@ impl DirectoryHandle {
         Ok(at)
     }
 
+    /// The error for a path that leads out of this directory.
     fn outside_error(&self, path: &Path) -> io::Error {
         use belljar_policy::ShownPath as _;
         let (path, root) = (path.to_shown(), self.path.to_shown());
@@ -254,6 +258,7 @@ impl DirectoryHandle {
 }
 
 impl FileSlot {
+    /// The metadata of the name, without following a link; `None` = missing.
     fn stat(&self) -> io::Result<Option<rustix::fs::Stat>> {
         match statat(&self.directory, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -262,7 +267,7 @@ impl FileSlot {
         }
     }
 
-    /// The file that is there; `None` = none is.
+    /// Opens the existing file for reading; `None` = missing.
     fn open_file(&self) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | STAY;
         match openat(&self.directory, &*self.name, flags, Mode::empty()) {
@@ -271,11 +276,11 @@ impl FileSlot {
         }
     }
 
-    /// The opened file, if regular and not a hard link to another person's file.
+    /// Checks an opened file: it must be regular, and no hard link to another person's file.
     fn check_regular(&self, opened: rustix::io::Result<OwnedFd>) -> io::Result<File> {
         let file = match opened {
             Ok(file) => File::from(file),
-            // A link; or a FIFO or a socket, opened to be written.
+            // The name is a link, or a FIFO or socket that was opened for writing.
             Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR | Errno::OPNOTSUPP) => {
                 return Err(unfit_error(&self.path, self.kind_word()));
             }
@@ -304,6 +309,7 @@ impl FileSlot {
         made.map(File::from).map_err(|error| to_io_error(error, &self.path))
     }
 
+    /// Makes a temporary file in the same directory; returns it with its name.
     fn make_beside(&self, whose: FileAudience) -> io::Result<(File, std::ffi::OsString)> {
         for number in 0..MAX_TRIES {
             let name = format!(".belljar-{}-{number}.new", std::process::id());
@@ -318,6 +324,7 @@ impl FileSlot {
     }
 }
 
+/// The error for a path that is no directory, naming what it is instead, for example a link.
 fn why_no_directory(at: &OwnedFd, name: &OsStr, error: Errno, way: &Path) -> io::Error {
     match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if matches!(error, Errno::LOOP | Errno::NOTDIR) => {
@@ -327,6 +334,7 @@ fn why_no_directory(at: &OwnedFd, name: &OsStr, error: Errno, way: &Path) -> io:
     }
 }
 
+/// The name of a file type in an error.
 fn format_kind(kind: FileType) -> &'static str {
     match kind {
         FileType::Symlink => "a link",
@@ -338,7 +346,7 @@ fn format_kind(kind: FileType) -> &'static str {
     }
 }
 
-/// The error about a file that is neither read nor written.
+/// The error for a file that is neither read nor written because of its type `what`.
 fn unfit_error(path: &Path, what: &str) -> io::Error {
     use belljar_policy::ShownPath as _;
     let why = format!(
@@ -357,8 +365,8 @@ fn to_io_error(error: Errno, path: &Path) -> io::Error {
 /// The folders of a home that a person fills by hand, and may keep elsewhere.
 const BY_HAND: [&str; 4] = ["agents", "commands", "skills", "teams"];
 
-/// Opens a directory of a home, or of a data root, by its whole path; makes missing ones, for the owner
-/// alone.
+/// Opens a directory of a home, or of a data root, by its whole path. Missing directories are made, readable
+/// by their owner alone.
 pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<DirectoryHandle> {
     create_private(home)?;
     let below = path.strip_prefix(home).unwrap_or(path);
@@ -373,9 +381,8 @@ pub(crate) fn in_home(home: &Path, path: &Path) -> io::Result<DirectoryHandle> {
     }
 }
 
-/// Refuses a directory of a home, or of a data root, that is a link, or is reached through one below the root; a
-/// missing directory is fit. Opens nothing, because the OS sandbox may let this process read only a part of the
-/// root.
+/// Refuses a directory of a home, or of a data root, that is a link or is below one. A missing directory is
+/// accepted. Opens nothing, because the OS sandbox may let this process read only a part of the root.
 pub(crate) fn no_link(root: &Path, path: &Path) -> io::Result<()> {
     let mut way = root.to_path_buf();
     for part in path.strip_prefix(root).unwrap_or(path).components() {
@@ -391,9 +398,9 @@ pub(crate) fn no_link(root: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file that a person named for output, as a directory and the path below it. In the workspace, the
-/// directory is the workspace, for what lies there may be somebody else's; elsewhere it is that of
-/// the file, and the way to it is the person's.
+/// Opens the directory for a file that a person named for output, and returns it with the file's path below
+/// it. A file in the workspace is written below the workspace's own handle, because files there may be a
+/// stranger's. Elsewhere the person's path is followed.
 pub(crate) fn output_place(
     path: &Path,
     workspace: &Path,
@@ -407,7 +414,7 @@ pub(crate) fn output_place(
     Ok((DirectoryHandle::open(parent)?, name.into()))
 }
 
-/// Like [`output_place`], for a directory, made if missing.
+/// Like [`output_place`], for a directory, which is made if missing.
 pub(crate) fn output_directory(path: &Path, workspace: &Path) -> io::Result<DirectoryHandle> {
     let absolute = normalize_path(&std::path::absolute(path)?);
     if let Some((root, below)) = in_workspace(&absolute, workspace) {
@@ -417,16 +424,17 @@ pub(crate) fn output_directory(path: &Path, workspace: &Path) -> io::Result<Dire
     DirectoryHandle::open(&absolute)
 }
 
-/// The part of a path that is the workspace, in any spelling, and the rest.
+/// Splits a path in the workspace, in any spelling, into the workspace and the rest; `None` = not in the
+/// workspace.
 fn in_workspace<'a>(path: &'a Path, workspace: &Path) -> Option<(&'a Path, PathBuf)> {
-    // The root of all is nobody's workspace in particular.
+    // The root directory as a workspace contains everything, so it does not count.
     workspace.parent()?;
     let is_it = |above: &&Path| above.canonicalize().is_ok_and(|found| found == workspace);
     let root = path.ancestors().filter(is_it).last()?;
     path.strip_prefix(root).ok().map(|below| (root, below.to_path_buf()))
 }
 
-/// The path without `..`, by names alone: as the person typed it, wherever links lead.
+/// Removes `..` from a path by its names alone, wherever links lead.
 fn normalize_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -446,7 +454,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A workspace with a file of each kind beside a directory of a person's.
+    /// A workspace with one file of each type, beside a directory of the person's.
     fn world() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let [work, own] = ["work", "own"].map(|name| dir.path().join(name));

@@ -13,28 +13,29 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The part that a file or directory has in a command.
+/// The role of a file or directory in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileRole {
     /// Executed or imported, or similar to such a file.
     Program,
-    /// Ambiguous, and not declared.
+    /// Neither the argument's place nor the content decides, and the operator has not declared the file as
+    /// data.
     Unsure,
-    /// It is read and written, and never executed.
+    /// Read and written, and never executed.
     Data,
 }
 
-/// A file or directory that an argument names.
+/// A file or directory that an argument of a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedFile {
-    /// As it is named; a program is started in `/`.
+    /// The path as written in the argument. Programs are started in `/`.
     pub(crate) path: PathBuf,
     pub(crate) role: FileRole,
-    /// Whether it is a file, and no directory.
+    /// True for a file, false for a directory.
     pub(crate) is_file: bool,
 }
 
-/// Programs that run the file in their first free argument, for example `python`.
+/// Programs that run the file in their first argument that is no option, for example `python`.
 const INTERPRETERS: &[&str] = &[
     "ash", "awk", "bash", "bun", "busybox", "dash", "deno", "dotnet", "elixir", "fish", "gawk",
     "guile", "groovy", "java", "jruby", "julia", "ksh", "lua", "luajit", "make", "mono", "node",
@@ -42,16 +43,17 @@ const INTERPRETERS: &[&str] = &[
     "ts-node", "tsx", "zsh",
 ];
 
-/// Programs that start the program in their arguments, for example `env`.
+/// Programs that start the program named in their arguments, for example `env`.
 const STARTERS: &[&str] = &[
     "bunx", "chrt", "env", "ionice", "nice", "nohup", "npm", "npx", "pipx", "pnpm", "poetry",
     "setsid", "stdbuf", "taskset", "time", "timeout", "uv", "uvx", "xargs", "yarn",
 ];
 
-/// Options of interpreters behind which no script comes: the code or the module stands there.
+/// Options of interpreters that contain the code or the module to run, so that no script follows, for example
+/// `-c`.
 const INSTEAD: &[&str] = &["--eval", "--print", "-E", "-c", "-e", "-m", "-p"];
 
-/// Options of interpreters with a value, which may be a file to load first.
+/// Options of interpreters whose value may be a file that is loaded first.
 const LOADED_FIRST: &[&str] = &[
     "--class-path",
     "--conditions",
@@ -74,7 +76,7 @@ const LOADED_FIRST: &[&str] = &[
     "-r",
 ];
 
-/// Endings of names that are code somewhere, for example `.js`.
+/// File endings that are code for some program, for example `.js`.
 const CODE: &[&str] = &[
     "awk", "bash", "bat", "beam", "bin", "cjs", "class", "cmd", "cts", "dll", "dylib", "egg", "ex",
     "exe", "exs", "fish", "groovy", "jar", "jl", "js", "jsx", "kts", "lua", "mjs", "mts", "node",
@@ -82,17 +84,17 @@ const CODE: &[&str] = &[
     "so", "tcl", "ts", "tsx", "war", "wasm", "whl", "zsh",
 ];
 
-/// Endings of names that are data everywhere, for example `.csv`.
+/// File endings that are data for every program, for example `.csv`.
 const DATA: &[&str] = &[
     "csv", "db", "db3", "duckdb", "jsonl", "kdbx", "log", "md", "ndjson", "parquet", "pdf", "s3db",
     "sqlite", "sqlite3", "tsv", "txt",
 ];
 
-/// First bytes of files that are executed, or loaded as code.
+/// The first bytes of files that are executed, or loaded as code.
 const MAGIC: &[&[u8]] =
     &[b"#!", b"\x7fELF", b"\0asm", b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
 
-/// Variables that name code for a runtime, or its directories, for example `PYTHONPATH`.
+/// Environment variables that name code for a runtime, or directories with code, for example `PYTHONPATH`.
 pub(crate) const CODE_VARIABLES: &[&str] = &[
     "BASH_ENV",
     "BUN_OPTIONS",
@@ -119,19 +121,19 @@ pub(crate) const CODE_VARIABLES: &[&str] = &[
     "RUBYOPT",
 ];
 
-/// How far the arguments are read.
+/// The place of an argument in a command line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ArgumentPlace {
-    /// Of an interpreter, before its script.
+    /// After an interpreter, before its script.
     BeforeScript,
-    /// Among a starter's arguments, before the program.
+    /// After a starter such as `env`, before the program.
     BeforeProgram,
-    /// A program's own.
+    /// An argument of the program itself.
     Own,
 }
 
-/// The file or directory in each argument, in order; `None` = no existing file or directory. `data`: the
-/// files that the operator declared as data.
+/// The file or directory that each argument names, in order; `None` = the argument names nothing that exists.
+/// `data`: the files that the operator declared as data.
 pub(crate) fn find_named_files(
     command: &Path,
     args: &[String],
@@ -169,29 +171,30 @@ pub(crate) fn find_named_files(
     all
 }
 
-/// Where the arguments behind a program begin; `None` = it is neither an interpreter nor a starter.
+/// The place of the first argument after a program; `None` = the program is neither an interpreter nor a
+/// starter.
 fn place_behind(program: &Path) -> Option<ArgumentPlace> {
     let is = |list: &[&str], path: &Path| {
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
         let name = name.unwrap_or_default();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
-        // `python3.12`, `pypy3`, `lua5.4`.
+        // Removes version numbers: `python3.12`, `pypy3`, `lua5.4`.
         let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
         list.contains(&name) || list.contains(&bare)
     };
     let target = program.canonicalize().ok();
     let any = |list| is(list, program) || target.as_ref().is_some_and(|target| is(list, target));
-    // Starters are checked first: a link to `busybox`, for example, acts by its own name.
+    // Starters are checked first, because a link to a program such as `busybox` acts by the link's name.
     if is(STARTERS, program) || (!is(INTERPRETERS, program) && any(STARTERS)) {
         return Some(ArgumentPlace::BeforeProgram);
     }
     any(INTERPRETERS).then_some(ArgumentPlace::BeforeScript)
 }
 
-/// The option of an argument, and the text in which it could name a file.
+/// Splits an argument into its option, and the text that could name a file. `before` = the argument before.
 fn split_argument<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>, Option<&'a str>) {
     if !arg.starts_with('-') {
-        // `env NAME=/path program`.
+        // For example `env NAME=/path program`.
         let value =
             arg.split_once('=').map(|(_, value)| value).filter(|_| existing_file(arg).is_none());
         return (before, Some(value.unwrap_or(arg)));
@@ -199,13 +202,13 @@ fn split_argument<'a>(arg: &'a str, before: Option<&'a str>) -> (Option<&'a str>
     if let Some((option, value)) = arg.split_once('=') {
         return (Some(option), Some(value));
     }
-    // `-I/srv/lib`.
+    // For example `-I/srv/lib`.
     let attached = arg.char_indices().nth(2).and_then(|(at, _)| arg.get(at..));
     let attached = attached.filter(|rest| !arg.starts_with("--") && rest.starts_with('/'));
     (arg.get(..2).filter(|_| attached.is_some()).or(Some(arg)), attached)
 }
 
-/// The file or directory with this name, if present.
+/// The file or directory with this path, relative paths from `/`, if it exists.
 fn existing_file(text: &str) -> Option<PathBuf> {
     if text.is_empty() {
         return None;
@@ -214,6 +217,8 @@ fn existing_file(text: &str) -> Option<PathBuf> {
     (path.is_file() || path.is_dir()).then_some(path)
 }
 
+/// Decides the role of a file: by the argument's place, the operator's declaration, the option's name, and
+/// the file itself.
 fn file_role(
     path: &Path,
     place: ArgumentPlace,
@@ -231,7 +236,7 @@ fn file_role(
     if data.iter().any(of_data) {
         return FileRole::Data;
     }
-    // `--plugin /srv/x`: loaded, by the option's name.
+    // For example `--plugin /srv/x`: the option's name says that the file is loaded.
     let is_loaded = option.is_some_and(|option| {
         let option = option.to_ascii_lowercase();
         let words = ["exten", "hook", "import", "load", "modul", "plugin", "requir", "script"];
@@ -249,6 +254,7 @@ fn has_extension(path: &Path, list: &[&str]) -> bool {
     end.is_some_and(|end| list.contains(&&*end))
 }
 
+/// Returns whether a file could be code: by its ending, its mode or its first bytes.
 fn looks_like_code(path: &Path) -> bool {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     has_extension(path, CODE)
@@ -268,7 +274,8 @@ fn is_executable(_path: &Path) -> bool {
     false
 }
 
-/// An unreadable file counts as code, because its content is unknown.
+/// Returns whether a file's first bytes are those of a program. An unreadable file counts as code, because
+/// its content is unknown.
 fn begins_as_code(path: &Path) -> bool {
     let mut first = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));
@@ -280,7 +287,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// The roles of a command line, in which `@` stands for a directory with files of many kinds.
+    /// The roles of the files in a command line, in which `@` stands for a directory with files of many
+    /// types.
     fn roles(line: &str, data: &[&str]) -> Vec<FileRole> {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -343,7 +351,7 @@ mod tests {
             ("/usr/bin/uvx server --db-path @/t.db", vec![Unsure]),
         ] {
             let mut found = roles(line, &[]);
-            // Whether the interpreter behind a starter is there is this machine's.
+            // Whether the interpreter exists depends on the machine, so its own role is not compared.
             let behind = found.split_off(found.len().saturating_sub(expected.len()));
             assert_eq!(behind, expected, "{line}");
         }

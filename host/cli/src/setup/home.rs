@@ -1,4 +1,4 @@
-//! The places: the operator's home, the workspace, and reading files from them with a bound.
+//! The paths of the operator's home and of the workspace, and bounded reads of files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,42 +12,40 @@ use crate::setup::below::{self, DirectoryHandle, FileAudience};
 use crate::setup::exit::Failure;
 use crate::setup::ours;
 
-/// Most bytes of a `belljar.toml`. Hand-written ones have a few kilobytes; hundreds of grants
-/// stay far below.
+/// Most bytes of a `belljar.toml`. Handwritten files have a few kilobytes, and hundreds of grants still fit.
 pub(crate) const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Most bytes of a tool component that is read at all: the largest useful ones (a Python
-/// runtime) have about 20 MB.
+/// Most bytes of a tool component. The largest useful ones, for example a Python runtime, have about 20 MB.
 pub(crate) const MAX_COMPONENT_BYTES: u64 = 128 << 20;
 
 /// Most bytes of a `tool.toml`.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 << 10;
 
-/// The variable that puts the home elsewhere.
+/// The environment variable with the home's path.
 const HOME: &str = "BELLJAR_HOME";
 
-/// The variable that puts the cache elsewhere.
+/// The environment variable with the cache's path.
 const CACHE: &str = "BELLJAR_CACHE";
 
-/// The home, below the person's own.
+/// The name of the home, below the person's own home directory.
 const DIRECTORY: &str = ".belljar";
 
-/// Where this process finds and leaves its files.
+/// The paths at which this process reads and writes its files.
 #[derive(Debug, Clone)]
 pub(crate) struct HomePaths {
-    /// `~/.belljar`, or what `BELLJAR_HOME` says.
+    /// The operator's home: `~/.belljar`, or the value of `BELLJAR_HOME`.
     pub(crate) home: PathBuf,
-    /// Compiled components; `cache` in the home, or what `BELLJAR_CACHE` says.
+    /// The directory of compiled components: `cache` in the home, or the value of `BELLJAR_CACHE`.
     pub(crate) cache: PathBuf,
-    /// The workspace, canonical: `--workspace`, or the current directory.
+    /// The workspace with links resolved: `--workspace`, or the current directory.
     pub(crate) workspace: PathBuf,
-    /// The person's own home, for `~` in host paths. Found at first: behind the OS sandbox the
-    /// list of users is out of reach.
+    /// The person's own home directory, for `~` in paths. Found at the start, because the list of users is
+    /// unreadable behind the OS sandbox.
     pub(crate) user_home: Option<PathBuf>,
 }
 
 impl HomePaths {
-    /// Finds the places. Creates nothing.
+    /// Finds the paths. Creates nothing. `workspace` = the option of the command line.
     pub(crate) fn find_paths(workspace: Option<&Path>) -> Result<Self, Failure> {
         let user_home = std::env::home_dir();
         let home = match path_variable(HOME) {
@@ -69,7 +67,7 @@ impl HomePaths {
         Ok(Self { home, cache, workspace, user_home })
     }
 
-    /// The variables without which another process would find other places, for whoever starts one.
+    /// The environment variables that give a child process the same paths.
     pub(crate) fn path_variables(&self) -> Vec<(&'static str, &Path)> {
         let usual = self.user_home.as_ref().map(|home| home.join(DIRECTORY));
         let mut variables = Vec::new();
@@ -87,55 +85,55 @@ impl HomePaths {
         self.home.join("belljar.toml")
     }
 
-    /// The workspace's `belljar.toml`, which can only narrow.
+    /// The workspace's `belljar.toml`, which can restrict rights and never add any.
     pub(crate) fn workspace_config(&self) -> PathBuf {
         self.workspace.join(".belljar").join("belljar.toml")
     }
 
-    /// Whether the workspace's own `.belljar` is the home, as it is for whoever works in their own
-    /// directory: all that lies there is the operator's, and nothing of it a workspace's.
+    /// Returns whether the workspace's own `.belljar` is the home, as for a person who works in their home
+    /// directory. Such files are the operator's and not a workspace's.
     pub(crate) fn is_around_home(&self) -> bool {
         let at = self.workspace.join(DIRECTORY);
         if at == self.home {
             return true;
         }
-        // A home that is a link, to somebody's other settings, stands where it is called.
+        // A home that is a link to other settings counts at the link's path.
         let called = self.home.parent().zip(self.home.file_name());
         let called = called.and_then(|(parent, name)| Some(parent.canonicalize().ok()?.join(name)));
         called.as_ref() == Some(&at) || self.home.canonicalize().is_ok_and(|home| home == at)
     }
 
-    /// The operator's agents.
+    /// The directory of the operator's agents.
     pub(crate) fn agents_directory(&self) -> PathBuf {
         self.home.join("agents")
     }
 
-    /// Installed libraries of agents, with their lock file.
+    /// The directory of installed libraries of agents, with their lock file.
     pub(crate) fn libraries_directory(&self) -> PathBuf {
         self.home.join("libraries")
     }
 
-    /// Agents, teams and skills that wait for the operator to activate them.
+    /// The directory of agents, teams and skills that wait for the operator to activate them.
     pub(crate) fn drafts_directory(&self) -> PathBuf {
         self.home.join("drafts")
     }
 
-    /// Tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
+    /// The directory of tools that the operator added: `NAME/tool.wasm` with `NAME/tool.toml`.
     pub(crate) fn tools_directory(&self) -> PathBuf {
         self.home.join("tools")
     }
 
-    /// The accepted tools of MCP servers, in files such as `NAME.json`, for example `work.json`.
+    /// The directory of the accepted tools of MCP servers, a file for each server, for example `work.json`.
     pub(crate) fn mcp_directory(&self) -> PathBuf {
         self.home.join("mcp")
     }
 
-    /// The tokens for servers: `NAME.json`, renewed by agents' processes.
+    /// The directory of the tokens for MCP servers: `NAME.json`, renewed by processes that run agents.
     pub(crate) fn tokens_directory(&self) -> PathBuf {
         self.mcp_directory().join(ServerTokens::DIRECTORY)
     }
 
-    /// Where sessions and runs are kept, and what the server has of tenants.
+    /// The directory of sessions and runs, and by default of the server's tenants.
     pub(crate) fn sessions_directory(&self) -> PathBuf {
         self.home.join("sessions")
     }
@@ -146,46 +144,46 @@ impl HomePaths {
         self.sessions_directory().join(STORE)
     }
 
-    /// Sessions and runs.
+    /// The store's file, with all sessions and runs.
     pub(crate) fn store_path(&self) -> PathBuf {
         self.store_directory().join(STORE_FILE)
     }
 
-    /// Lines typed in `chat`.
+    /// The file of lines typed in `chat`.
     pub(crate) fn chat_history(&self) -> PathBuf {
         self.store_directory().join("chat_history")
     }
 
-    /// Makes the directories of sessions and runs, and moves an older program's files from the home or beside
-    /// it.
+    /// Makes the directories of sessions and runs, and moves files there from where older versions of belljar
+    /// had them.
     pub(crate) fn gather_sessions(&self) -> io::Result<()> {
         below::in_home(&self.sessions_directory(), &self.files_directory())?;
         gather_store(&[&self.sessions_directory(), &self.home], &self.store_directory())
     }
 
-    /// Files that agents have handed over, a directory for each run.
+    /// The directory of files that agents handed over, with a directory for each run.
     pub(crate) fn files_directory(&self) -> PathBuf {
         self.sessions_directory().join("files")
     }
 
-    /// Files handed over by the agents of one run.
+    /// The directory of files that the agents of one run handed over.
     pub(crate) fn files_of(&self, run: &str) -> PathBuf {
         self.files_directory().join(run)
     }
 }
 
-/// The directory of a store, in what is kept.
+/// The name of the store's directory.
 pub(crate) const STORE: &str = "store";
 
-/// The store itself, in its directory.
+/// The name of the store's file, in its directory.
 pub(crate) const STORE_FILE: &str = "belljar.db";
 
-/// Makes the directory of a store, and moves a store from the first of `places` that has one. The store
-/// itself is moved last: until then, the search is repeated. Files readable by others are made private:
-/// behind the OS sandbox no mode is changed by a path.
+/// Makes the directory of a store, and moves a store there from the first of `places` that has one. The
+/// store's file is moved last, so that an interrupted move is repeated. Files that others can read are made
+/// private now, because no mode can be changed behind the OS sandbox.
 pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()> {
     const OTHERS: [&str; 4] = ["chat_history", "belljar.locks", "belljar.db-shm", "belljar.db-wal"];
-    // INV-487: the root may be a link of the person's, and nothing below it.
+    // INV-487: the root may be a link of the person's; nothing below it may be a link.
     let open = below::in_home(directory.parent().unwrap_or(directory), directory)?;
     for file in [STORE_FILE, "belljar.db-shm", "belljar.db-wal"] {
         open.is_free(Path::new(file))?;
@@ -210,17 +208,17 @@ pub(crate) fn gather_store(places: &[&Path], directory: &Path) -> io::Result<()>
         if let Ok((true, mode)) = mode
             && mode.mode() & 0o077 != 0
         {
-            // Opening the store reports the fault.
+            // If this fails, opening the store reports the fault.
             let _ = fs::set_permissions(&store, fs::Permissions::from_mode(0o600));
         }
     }
     Ok(())
 }
 
-/// The failure of writing one of our files or directories, with the remedy.
+/// The failure of writing a file or directory of belljar's, with advice.
 pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure {
     let why = error.to_string();
-    // Some errors begin with the path already.
+    // Some errors begin with the path already, so it is not repeated.
     let why = why.strip_prefix(&format!("`{}`: ", path.to_shown())).unwrap_or(&why);
     let failure = Failure::new(format!("failed to {what} `{}`: {why}", path.to_shown()));
     match error.kind() {
@@ -232,7 +230,7 @@ pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure
     }
 }
 
-/// Advice about a full disk.
+/// The advice for a full disk.
 pub(crate) const FULL: &str = "make room there, or name another home with `BELLJAR_HOME=DIR`";
 
 /// Makes a directory that only its owner may enter, with its parents.
@@ -247,13 +245,15 @@ pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Reads a regular file whole, unless it has more than `limit` bytes.
+/// Reads a whole regular file; an error if it has more than `limit` bytes.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_open(open_file(path)?, limit)
 }
 
+/// Opens a regular file for reading. Any other file type is an error.
 fn open_file(path: &Path) -> io::Result<File> {
-    // Without waiting for the writer of a FIFO, and checked on the open file, which cannot be swapped.
+    // `NONBLOCK`, so that opening a FIFO does not wait for its writer. The type is checked on the open file,
+    // which cannot be replaced.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
@@ -262,6 +262,7 @@ fn open_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Reads an open file to its end; an error if it has more than `limit` bytes.
 fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -291,12 +292,13 @@ pub(crate) fn read_workspace_config(places: &HomePaths) -> Result<Option<String>
 pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
     let opened = open_file(path);
     if let Ok(file) = &opened {
-        // Checked on the open file, so the parsed text is the checked one.
+        // The owner and mode are checked on the open file, so the parsed text is the checked one.
         ours::check_ownership(file, path)?;
     }
     text_of(path, opened.and_then(|file| read_open(file, MAX_CONFIG_BYTES)))
 }
 
+/// The text of a configuration file that was read; `None` = the file is missing.
 fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Failure> {
     let failure =
         |why: String| Failure::usage(format!("failed to read `{}`: {why}", path.to_shown()));
@@ -317,7 +319,7 @@ fn text_of(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Option<String>, Fa
     }
 }
 
-/// Puts a new `belljar.toml` in place at once: a reader sees the old file or the new one.
+/// Replaces a `belljar.toml` in one step: a reader gets the old text or the new one.
 pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
     if text.len() as u64 > MAX_CONFIG_BYTES {
         return Err(Failure::new(format!(
@@ -326,13 +328,14 @@ pub(crate) fn replace_config(path: &Path, text: &str) -> Result<(), Failure> {
         ))
         .with_hint("nothing is written; take grants out that no agent needs"));
     }
-    // A linked file stays linked; a link that leads to nothing is refused.
+    // If the file is a link, its target is replaced. A link to a missing file is refused.
     let put = DirectoryHandle::parent_in_home(path).and_then(|(directory, name)| {
         directory.replace_file(&name, text.as_bytes(), FileAudience::Owner)
     });
     put.map_err(|error| not_written("write", path, &error))
 }
 
+/// The workspace with links resolved: the given directory, or the current one.
 fn find_workspace(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = given.unwrap_or(Path::new("."));
     let failure = |why: String| {

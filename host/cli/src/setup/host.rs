@@ -1,5 +1,4 @@
-//! The means that a process works with: the runtime, the sandbox, and the session's host put
-//! together from the places.
+//! Builds what a command works with: the runtime, the sandbox, and the host for sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -35,7 +34,7 @@ use crate::setup::walls;
 use crate::term::out::TerminalOutput;
 use crate::term::progress::RunProgress;
 
-/// Puts a host together. Nothing here opens a connection, makes an engine or compiles.
+/// Builds a host from settings and options. Nothing here opens a connection, makes an engine or compiles.
 pub(crate) struct HostAssembly<'a> {
     places: &'a HomePaths,
     out: &'a TerminalOutput,
@@ -50,12 +49,12 @@ pub(crate) struct HostAssembly<'a> {
 }
 
 impl<'a> HostAssembly<'a> {
-    /// Reads the settings.
+    /// Begins with the settings of `belljar.toml`.
     pub(crate) fn new(places: &'a HomePaths, out: &'a TerminalOutput) -> Result<Self, Failure> {
         Ok(Self::from_settings(read_settings(places)?, places, out))
     }
 
-    /// With settings that were read.
+    /// Begins with settings that the caller has read.
     pub(crate) fn from_settings(
         settings: Settings,
         places: &'a HomePaths,
@@ -79,25 +78,25 @@ impl<'a> HostAssembly<'a> {
         }
     }
 
-    /// These models instead of the configured ones.
+    /// Uses these models instead of the configured ones.
     pub(crate) fn with_models(mut self, models: ModelRegistry) -> Self {
         self.models = Some(models);
         self
     }
 
-    /// Records what the models say.
+    /// Records the answers of the models.
     pub(crate) fn with_recording(mut self, recording: Recording) -> Self {
         self.recording = Some(recording);
         self
     }
 
-    /// Sets the person to ask if a grant says `ask`.
+    /// Sets who is asked if a grant says `ask`.
     pub(crate) fn with_asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// The same, with everything that a person waits for shown between the lines of a run.
+    /// Shows what takes long, for example a compilation, between the lines of this run.
     pub(crate) fn with_progress(mut self, progress: &RunProgress) -> Self {
         if self.out.explains_waiting() {
             let progress = progress.clone();
@@ -107,25 +106,25 @@ impl<'a> HostAssembly<'a> {
         self
     }
 
-    /// Uses this sandbox: engine, pool and cache are shared, jars are not.
+    /// Uses an existing sandbox: its engine, pool and cache are shared, jars are not.
     pub(crate) fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
         self
     }
 
-    /// The listening address of this process: no tool is connected to it, whatever its grants.
+    /// Adds a listening address of this process: no tool can connect to it, whatever its grants.
     pub(crate) fn listening_on(mut self, address: SocketAddr) -> Self {
         self.listeners.push(address);
         self
     }
 
-    /// The same, with another directory that, like the home, no agent writes.
+    /// Adds a directory that, like the home, no agent may write.
     pub(crate) fn with_closed_directory(mut self, directory: &Path) -> Self {
         self.closed.push(directory.to_path_buf());
         self
     }
 
-    /// The host. Faults of single tools are in its catalogue.
+    /// Builds the host. Faults of single tools do not stop this; the host's catalogue has them.
     pub(crate) fn build_host(self) -> Result<Host, Failure> {
         let Self { places, out, settings, models, recording, asker, slow, sandbox, .. } = self;
         let models = match models {
@@ -158,7 +157,8 @@ impl<'a> HostAssembly<'a> {
         let mut roots = list_library_roots::<AgentDefinition>(places);
         match libraries::library_roots(places) {
             Ok(installed) => roots.extend(installed),
-            // Without them there is less, never more: the operator's own agents go on.
+            // Without these files agents have fewer rights, never more, so the operator's own agents still
+            // run.
             Err(failure) => out.print_failure(&failure),
         }
         let project_override = settings.project_override;
@@ -210,14 +210,14 @@ impl<'a> HostAssembly<'a> {
     }
 }
 
-/// Both `belljar.toml` files, read and checked.
+/// Reads and checks the `belljar.toml` of the home and of the workspace.
 pub(crate) fn read_settings(places: &HomePaths) -> Result<Settings, Failure> {
     ours::check_home(places)?;
     parse_settings(places, read_own_config(&places.config_path())?)
 }
 
-/// Like [`read_settings`], for the operator's own in a process behind its OS sandbox: the file may have been
-/// replaced since the wall went up, so the broker reads it. Not inside the runtime.
+/// Like [`read_settings`], for the operator's settings in a process behind its OS sandbox: the file may have
+/// been replaced since the sandbox was raised, so the broker reads it. Must not be called inside the runtime.
 pub(crate) fn settings_again(places: &HomePaths) -> Result<Settings, Failure> {
     let Some(broker) = walls::outside_broker() else { return read_settings(places) };
     ours::check_home(places)?;
@@ -227,6 +227,7 @@ pub(crate) fn settings_again(places: &HomePaths) -> Result<Settings, Failure> {
     parse_settings(places, text)
 }
 
+/// Parses the text of the home's `belljar.toml`, with the workspace's beside it.
 fn parse_settings(places: &HomePaths, home_text: Option<String>) -> Result<Settings, Failure> {
     let (home, workspace) = (places.config_path(), places.workspace_config());
     let workspace_text = read_workspace_config(places)?;
@@ -238,7 +239,7 @@ fn parse_settings(places: &HomePaths, home_text: Option<String>) -> Result<Setti
     .map_err(|diagnostics| Failure::from_diagnostics("", diagnostics))
 }
 
-/// The configured models. Keys are read when a model is first used.
+/// Makes the configured models. Keys are read when a model is first used.
 pub(crate) fn make_models(
     settings: &Settings,
     places: &HomePaths,
@@ -259,6 +260,7 @@ pub(crate) fn make_models(
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
+/// Makes the configuration of one model from its section in `belljar.toml`.
 fn model_config(
     settings: &Settings,
     name: &str,
@@ -346,7 +348,7 @@ fn stock_files<D: CatalogItem>() -> Vec<SourceFile> {
         .collect()
 }
 
-/// The folders of home and workspace, in the order of precedence.
+/// The folders of agents, teams or skills in home and workspace, in the order of precedence.
 fn list_library_roots<D: CatalogItem>(places: &HomePaths) -> Vec<LibraryRoot> {
     let mut roots = vec![LibraryRoot::in_home::<D>(&places.home)];
     if !places.is_around_home() {
@@ -375,11 +377,12 @@ pub(crate) fn cancel_on_interrupt(cancel: &CancellationToken, out: &TerminalOutp
     on_interrupt(cancel, out, "cancelling");
 }
 
-/// As [`cancel_on_interrupt`], with a message that running turns are waited for.
+/// As [`cancel_on_interrupt`], with a message that the server waits for running turns.
 pub(crate) fn stop_on_interrupt(stop: &CancellationToken, out: &TerminalOutput) {
     on_interrupt(stop, out, "stopping when the turns that run have ended");
 }
 
+/// Starts the task for both: prints `doing` at the first signal, and exits at the second.
 fn on_interrupt(cancel: &CancellationToken, out: &TerminalOutput, doing: &'static str) {
     let (cancel, out) = (cancel.clone(), out.clone());
     tokio::spawn(async move {
@@ -394,6 +397,7 @@ fn on_interrupt(cancel: &CancellationToken, out: &TerminalOutput, doing: &'stati
     });
 }
 
+/// Waits for Ctrl-C or SIGTERM.
 #[cfg(unix)]
 async fn wait_interrupt() -> std::io::Result<()> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -416,15 +420,16 @@ pub(crate) fn make_sandbox(places: &HomePaths, out: &TerminalOutput) -> Result<S
     Ok(sandbox.with_closed_directories(own_directories(places, data.as_deref())))
 }
 
-/// INV-178: the directories that agents may write under these settings: the workspace, whoever is granted it,
-/// and every writable mount.
+/// INV-178: the directories that agents may write under these settings: the workspace, whether or not any
+/// agent is granted it, and every writable mount.
 fn writable_directories(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let mounted = mountable_directories(settings, places, MountAccess::ReadWrite);
     let paths: BTreeSet<PathBuf> = mounted.chain(places.workspace.canonicalize()).collect();
     paths.into_iter().collect()
 }
 
-/// The directories that these settings let agents mount with at least this access, links followed.
+/// The directories that these settings let agents mount with at least the access `least`, with links
+/// resolved.
 pub(crate) fn mountable_directories(
     settings: &Settings,
     places: &HomePaths,
@@ -435,8 +440,8 @@ pub(crate) fn mountable_directories(
     mounts.filter_map(|mount| mount.host.canonicalize().ok())
 }
 
-/// INV-155: the places of belljar's files that decide about agents, including the program. Missing ones are
-/// closed too, because only belljar may make them.
+/// INV-155: belljar's files that decide about agents, and the program itself, which no agent may write.
+/// Missing files are included, because only belljar may make them.
 pub(crate) fn own_directories(places: &HomePaths, data: Option<&Path>) -> Vec<PathBuf> {
     let mut own = vec![places.home.clone(), places.cache.clone()];
     own.extend(data.map(Path::to_path_buf));
@@ -448,12 +453,12 @@ pub(crate) fn own_directories(places: &HomePaths, data: Option<&Path>) -> Vec<Pa
     own
 }
 
-/// How deep links are looked for in a home: as deep as the file of an agent or a tool.
+/// How many levels of a home are searched for links: the depth at which files of agents and tools are.
 const LINKED_DEPTH: usize = 3;
 
-/// The links in a directory, which lead to files that a person keeps elsewhere.
+/// Collects the links in a directory; they lead to files that a person keeps elsewhere.
 fn collect_links(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    // An unreadable directory has no links for its readers either.
+    // Links in an unreadable directory cannot be followed by this process either.
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_symlink() => found.push(entry.path()),
@@ -465,11 +470,13 @@ fn collect_links(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Directories of a home that only belljar fills, without links of a person.
+/// Returns whether this directory of a home is filled by belljar only, so that it has no links of a person.
 fn is_filled_by_belljar(name: &std::ffi::OsStr) -> bool {
     ["cache", "libraries", "sessions"].iter().any(|own| name == *own)
 }
 
+/// Makes a sandbox with the cache on disk. `slow` tells a person about compilations; `listeners` are
+/// addresses that no tool may connect to.
 fn sandbox_telling(
     places: &HomePaths,
     out: &TerminalOutput,
@@ -486,7 +493,7 @@ fn sandbox_telling(
         ));
     };
     if let Some(cached) = walls::keeps_cache() {
-        // The broker's cache, because the cache's own place is unusable.
+        // The broker uses the cache, because this process cannot open it behind the OS sandbox.
         config.cache_dir = cached.then(|| places.cache.clone());
         return add_stock_tools(Sandbox::new(config));
     }
@@ -504,20 +511,20 @@ fn sandbox_telling(
     }
 }
 
-/// A sandbox with the stock tools' descriptions.
+/// Adds the stock tools' descriptions and machine code to a new sandbox.
 fn add_stock_tools(made: Result<Sandbox, SandboxError>) -> Result<Sandbox, Failure> {
     let sandbox = made.map_err(|error| no_sandbox(&error))?;
     embedded::bring_stock_tools(&sandbox)?;
     Ok(sandbox)
 }
 
-/// The sandbox without a cache on disk: for self-tests, which should really compile.
+/// Makes a sandbox without a cache on disk, for self-tests, which must really compile.
 pub(crate) fn sandbox_without_cache(out: &TerminalOutput) -> Result<Sandbox, Failure> {
     let config = SandboxConfig { slow: slow_compile_note(out), ..sandbox_config()? };
     Sandbox::new(config).map_err(|error| no_sandbox(&error))
 }
 
-/// A line for whoever waits at a terminal.
+/// A callback that tells a person at a terminal that a component is being compiled.
 fn slow_compile_note(out: &TerminalOutput) -> SlowCompile {
     if !out.explains_waiting() {
         return SlowCompile::default();
@@ -526,9 +533,10 @@ fn slow_compile_note(out: &TerminalOutput) -> SlowCompile {
     SlowCompile::with_callback(move |wasm| out.note(compiling_line(wasm)))
 }
 
-/// Characters of a component's name.
+/// The most characters of a component's name in the message.
 const MAX_NAME: usize = 80;
 
+/// The message about a component that is being compiled.
 fn compiling_line(wasm: &Wasm) -> String {
     let stock = STOCK_TOOLS.iter().find(|tool| tool.digest() == wasm.digest());
     let name = stock.map(|tool| tool.name).or(wasm.name());

@@ -17,19 +17,19 @@ use crate::setup::bound::bind_secret;
 use crate::setup::command_files::{CODE_VARIABLES, FileRole, NamedFile, find_named_files};
 use crate::setup::home::HomePaths;
 
-/// Reads the value of a secret; the error says why it cannot be had.
+/// A function that reads the value of a secret; its error says why the value is unavailable.
 pub(crate) type Values<'a> = dyn Fn(&KeySetting) -> Result<SecretString, String> + 'a;
 
-/// Bytes of one digested file: interpreters have over a hundred MiB.
+/// Most bytes of a file whose digest is computed: some interpreters have over a hundred MiB.
 const MAX_FILE: u64 = 1 << 30;
 
-/// Seconds after which a file's times distinguish changes, in any file system's unit.
+/// Seconds after which a second change of a file gets another time, in the time unit of any file system.
 const SETTLED_SECONDS: i64 = 3;
 
-/// Digests that are kept: two files for each of many servers.
+/// Most digests in the cache: two files for each of many servers.
 const MAX_KEPT: usize = 256;
 
-/// Links on the way to one file; the kernel follows as many.
+/// Most links on the path to one file; the kernel follows as many.
 const MAX_LINKS: usize = 40;
 
 /// Directories of the system's own programs and libraries, which only an administrator writes.
@@ -58,12 +58,13 @@ pub(crate) fn known_programs(
     settings.mcp_programs.iter().map(known).collect()
 }
 
-/// A path without links, where it is there.
+/// Resolves links in a path; a missing path stays as it is.
 fn resolve_links(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// INV-323: no program reads or writes the files that decide about agents, nor sessions and keys.
+/// INV-323: an error if the program may read or write belljar's own files: those that decide about agents,
+/// sessions, or keys.
 fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     for directory in setting.read.iter().chain(&setting.write) {
         let place = resolve_links(directory);
@@ -77,13 +78,15 @@ fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Directories that are written while programs are started, without links.
+/// Directories, with links resolved, that programs or agents may write while programs are started.
 struct WrittenDirectories {
     by_programs: Vec<PathBuf>,
     by_agents: Vec<PathBuf>,
 }
 
 impl WrittenDirectories {
+    /// Collects the directories that the settings let programs and agents write. `more` = further directories
+    /// that agents may write.
     fn from_settings(settings: &Settings, places: &HomePaths, more: &[PathBuf]) -> Self {
         let programs = settings.mcp_programs.values().flat_map(|program| &program.write);
         let mounts = settings.possible_mounts(&places.workspace).into_iter();
@@ -96,7 +99,7 @@ impl WrittenDirectories {
         }
     }
 
-    /// The writable directory around this place, and its writer.
+    /// The writable directory that contains `place`, and a word for its writer.
     fn find_around(&self, place: &Path) -> Option<(&Path, &'static str)> {
         let holds = |directory: &&PathBuf| place.starts_with(directory);
         let program = self.by_programs.iter().find(holds).map(|it| (&**it, "an MCP server"));
@@ -104,9 +107,9 @@ impl WrittenDirectories {
     }
 }
 
-/// INV-320, INV-431: no program and no agent may write an accepted file, because there is a moment between
-/// the digest of a file and its start. A private copy would close that gap too, but break scripts that find
-/// their neighbours by their own path.
+/// INV-320, INV-431: an error if a program or an agent may write an accepted file of this program, because
+/// there is a moment between the digest of a file and its start. A private copy would close that gap too, but
+/// scripts that find their neighbours by their own path would break.
 ///
 /// INV-493: the rule covers every executed or imported file, by place or content; an ambiguous file is
 /// refused as well, until the operator declares it as data.
@@ -121,7 +124,7 @@ fn outside_of_written(
         find_named_files(&setting.command, &setting.args, &setting.data).into_iter().flatten();
     let of_args = of_args.filter(|named| named.role != FileRole::Data);
     for NamedFile { path, role, .. } in std::iter::once(command).chain(of_args) {
-        // A writer of a link's directory could redirect the link.
+        // A person who can write the link's directory could redirect the link.
         let places = lookup_places(&Path::new("/").join(&path));
         if let Some((directory, who)) = places.iter().find_map(|place| written.find_around(place)) {
             let (file, directory) = (path.to_shown(), directory.to_shown());
@@ -151,7 +154,8 @@ fn outside_of_written(
     Ok(())
 }
 
-/// The places from which the program's runtime loads code, by its variables.
+/// The files and directories from which the program's runtime loads code, by the program's environment
+/// variables.
 fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
     let of_code = setting.environment.iter().filter_map(|(name, value)| match value {
         McpValue::Text(text) if CODE_VARIABLES.contains(&name.as_str()) => {
@@ -166,8 +170,8 @@ fn code_of_variables(setting: &McpProgram) -> Vec<(&str, PathBuf)> {
     paths.collect()
 }
 
-/// Each place where the kernel looks a name up on the way to this file, and the file itself: a writer of any
-/// place decides which file is found.
+/// Each path at which the kernel looks up a name on the way to this file, and the file itself. Whoever can
+/// write one of them decides which file is found.
 fn lookup_places(path: &Path) -> Vec<PathBuf> {
     let mut rest: VecDeque<OsString> = path.components().filter_map(component_name).collect();
     let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -194,6 +198,7 @@ fn lookup_places(path: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// The name in a part of a path; `None` for the root and for `.`.
 fn component_name(part: Component<'_>) -> Option<OsString> {
     match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -202,6 +207,7 @@ fn component_name(part: Component<'_>) -> Option<OsString> {
     }
 }
 
+/// Makes the environment of a program from its setting, with the values of its secrets.
 fn make_environment(
     setting: &McpProgram,
     settings: &Settings,
@@ -214,7 +220,7 @@ fn make_environment(
             McpValue::Secret(secret) => {
                 let setting = settings.secrets.get(secret);
                 let setting = setting.ok_or_else(|| format!("secret `{secret}` is not defined"))?;
-                // INV-325: a value that cannot be searched for in outputs is given to no program.
+                // INV-325: a value that could not be found in outputs is not given to any program.
                 let value = values(&setting.value).and_then(|value| {
                     bind_secret(setting, &value)?;
                     Ok(value)
@@ -236,7 +242,8 @@ fn make_environment(
 #[derive(Default)]
 pub(crate) struct FileDigests(Mutex<BTreeMap<FileIdentity, Digest>>);
 
-/// A file's identity in the system. Installing another file changes the last field, which nobody can set.
+/// What distinguishes a file from another version of it. A new version has another `changed`, a time that no
+/// program can set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FileIdentity {
     file: (u64, u64),
@@ -263,10 +270,11 @@ impl FileDigests {
         Ok(Digest::hash_bytes(&all).to_string())
     }
 
+    /// The digest of a file's content; a system file's comes from the cache if the file is unchanged.
     fn digest_file(&self, path: &Path) -> Result<Digest, String> {
         let failed =
             |error: std::io::Error| format!("failed to read `{}`: {error}", path.to_shown());
-        // Opened at its resolved place, so that only system files are cached.
+        // Opened by its resolved path, so that only system files are cached.
         let place = path.canonicalize().map_err(failed)?;
         let file = File::open(&place).map_err(failed)?;
         let about = file.metadata().map_err(failed)?;
@@ -293,6 +301,7 @@ impl FileDigests {
 }
 
 impl FileIdentity {
+    /// The identity of the file, from its metadata.
     #[cfg(unix)]
     fn from_metadata(about: &std::fs::Metadata) -> Option<Self> {
         use std::os::unix::fs::MetadataExt as _;
@@ -309,7 +318,7 @@ impl FileIdentity {
         None
     }
 
-    /// Whether the file was last changed so long ago that another change would have another time.
+    /// Returns whether the last change is so long ago that a further change would get another time.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.ok().and_then(|now| i64::try_from(now.as_secs()).ok());
@@ -377,6 +386,7 @@ mod tests {
         }
     }
 
+    /// Makes the directories of a home, a cache and a workspace below `dir`.
     fn places(dir: &Path) -> HomePaths {
         let [home, cache, workspace] = ["home", "cache", "work"].map(|name| dir.join(name));
         for made in [&home, &cache, &workspace] {
@@ -385,7 +395,7 @@ mod tests {
         HomePaths { home, cache, workspace, user_home: None }
     }
 
-    /// The environments of the programs of a `belljar.toml`, by their names.
+    /// The environments that the programs of a `belljar.toml` would get, by the programs' names.
     fn environments(
         text: &str,
         dir: &Path,

@@ -23,55 +23,56 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::setup::exit::Failure;
 
-/// Where `[server]` names the collector.
+/// The name of the setting with the collector's address, for messages.
 const SETTING: &str = "`otlp_endpoint` under `[server]`";
 
-/// Standard variables with the address: for traces, with the whole path, and for all signals.
+/// The standard variables with the collector's address: one for traces, with the whole path, and one for all
+/// signals.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Headers of each request, `name=value,name=value`: for example the credentials for a hosted collector.
+/// The standard variables with headers of each request, as `name=value,name=value`, for example credentials.
 const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
 
-/// The only supported form of spans.
+/// The standard variables with the protocol; only protobuf over HTTP is supported.
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 const PROTOCOL: &str = "http/protobuf";
 
-/// The path added to an address for all signals, for example to `http://127.0.0.1:4318`.
+/// The path that is appended to an address for all signals, for example to `http://127.0.0.1:4318`.
 const TRACES_PATH: &str = "v1/traces";
 
-/// The service's name where nothing else is said.
+/// The default name of the service in spans.
 const SERVICE: &str = "belljar";
 
-/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: the spans of some hundred turns that end in the same second, a
-/// few megabytes.
+/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: as many spans as some hundred turns have that end in the same
+/// second, a few megabytes.
 const MAX_WAITING: usize = 8_192;
 
-/// How long a collector may take to take a batch.
+/// The time limit of one request to the collector.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what still waits may take to be sent when the server stops.
+/// The time limit of sending the waiting spans when the server stops.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most bytes of a collector's answer, which only has the number of refused spans.
+/// Most bytes of a collector's answer, which contains only the number of refused spans.
 const MAX_ANSWER: usize = 64 << 10;
 
 /// An answer up to this length means that all spans were accepted: the field for refused ones is absent or
 /// empty.
 const ALL_TAKEN: usize = 2;
 
-/// How often the log hears of a collector that takes nothing.
+/// The shortest time between two log lines about a collector that accepts nothing.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Where spans are sent.
+/// The address of the operator's collector.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SpanCollector(Url);
 
-/// Sends spans until it is stopped.
+/// Sends spans until `stop_sending` is called.
 #[derive(Debug)]
 pub(crate) struct Telemetry(SdkTracerProvider);
 
-/// The HTTP client of the exporter, whose thread is outside of the runtime.
+/// The HTTP client of the exporter, whose own thread is outside of the runtime.
 #[derive(Debug)]
 struct ExporterClient {
     client: reqwest::Client,
@@ -79,18 +80,18 @@ struct ExporterClient {
     troubles: Mutex<BatchFailures>,
 }
 
-/// How often a batch was not taken. The exporter's library tries each again a few times.
+/// The failures since the last log line. The exporter's library repeats each batch a few times.
 #[derive(Debug, Default)]
 struct BatchFailures {
-    /// When the log heard of it last; `None` = all is well.
+    /// The time of the last log line about a failure; `None` = no failure since the last success.
     said: Option<Instant>,
-    /// How many there were since.
+    /// The number of failures after that line.
     unsaid: u64,
 }
 
 impl SpanCollector {
-    /// The collector in the environment, otherwise in `belljar.toml`; `None` = no spans wanted. `env` returns
-    /// a variable's value.
+    /// The collector named in the environment, otherwise in `belljar.toml`; `None` = no spans are sent. `env`
+    /// returns a variable's value.
     pub(crate) fn find_configured(
         server: &ServerSetting,
         env: impl Fn(&str) -> Option<String>,
@@ -126,13 +127,14 @@ impl SpanCollector {
         Ok(Some(Self(url)))
     }
 
-    /// The collector's host, for display: the rest of an address may be a secret.
+    /// The collector's host, for messages, because the rest of the address may contain a secret.
     pub(crate) fn display_host(&self) -> String {
         self.0.origin().ascii_serialization()
     }
 }
 
-/// The address of a collector for traces, or its fault, without a possible password.
+/// Parses a collector's address for traces. The error describes the fault without the address, which may
+/// contain a password. `whole` = the address has its path.
 fn parse_address(text: &str, whole: bool) -> Result<Url, &'static str> {
     let wrong = "is not one that spans can be sent to: it must begin with `http://` or `https://`";
     let mut url: Url = text.parse().map_err(|_| wrong)?;
@@ -151,7 +153,8 @@ fn parse_address(text: &str, whole: bool) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// Whether each part is a header, because the exporter's library would skip invalid ones.
+/// Returns whether each part of the text is a valid header, because the exporter's library skips invalid
+/// ones.
 fn is_header_list(headers: String) -> bool {
     headers.split(',').filter(|part| !part.trim().is_empty()).all(|part| {
         let Some((name, value)) = part.split_once('=') else { return false };
@@ -163,7 +166,7 @@ fn is_header_list(headers: String) -> bool {
 }
 
 impl Telemetry {
-    /// Starts sending, in tasks of this runtime. Returns the maker of spans.
+    /// Starts sending spans, in tasks of this runtime. Returns the tracer that makes them.
     pub(crate) fn start_sending(
         collector: &SpanCollector,
         runtime: &Handle,
@@ -202,8 +205,8 @@ impl Telemetry {
         Ok((Self(provider), tracer))
     }
 
-    /// Sends waiting spans, up to a time limit, and ends. Blocks; call it outside of the runtime, while the
-    /// runtime is alive.
+    /// Sends the waiting spans, up to a time limit, and stops. Blocks: must be called outside of the runtime,
+    /// while the runtime still exists.
     pub(crate) fn stop_sending(self) {
         if let Err(error) = self.0.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!(%error, "not all traces were sent before the end");
@@ -211,7 +214,7 @@ impl Telemetry {
     }
 }
 
-/// Who sends the spans: as the environment says, else belljar.
+/// The service's name and attributes in spans: from the standard variables, otherwise `belljar`.
 fn sender_resource(env: impl Fn(&str) -> Option<String>) -> Resource {
     let named = env("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
         || env("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|list| list.contains("service.name="));
@@ -244,6 +247,7 @@ impl HttpClient for ExporterClient {
     }
 }
 
+/// Sends one request to the collector, with a time limit, and returns its bounded answer.
 async fn send_request(
     client: reqwest::Client,
     mut request: reqwest::Request,
@@ -263,7 +267,7 @@ async fn send_request(
 }
 
 impl ExporterClient {
-    /// Logs that a batch was not accepted, or counts it if the last line is recent.
+    /// Logs that a batch was not accepted; only counts it if the last log line is recent.
     fn log_failure(&self, why: &str) {
         let times = {
             let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,6 +286,7 @@ impl ExporterClient {
         );
     }
 
+    /// Logs that the collector accepts spans again, if a failure was logged.
     fn log_recovery(&self) {
         let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
         let BatchFailures { said, unsaid } = std::mem::take(&mut *troubles);
@@ -292,7 +297,7 @@ impl ExporterClient {
     }
 }
 
-/// An error with its causes, because a client's own message rarely has the reason.
+/// An error with its causes, because the message of a client's error rarely has the reason.
 fn format_error_chain(error: &(dyn Error + 'static)) -> String {
     anyhow::Chain::new(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -302,6 +307,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// The collector's address for this setting and environment.
     fn find(setting: Option<&str>, env: &[(&str, &str)]) -> Result<Option<String>, String> {
         let server =
             ServerSetting { otlp_endpoint: setting.map(str::to_owned), ..Default::default() };

@@ -1,4 +1,4 @@
-//! The OS sandbox of this process: its gaps, and messages about it.
+//! Raises the OS sandbox (also called the wall) of this process, decides its gaps, and reports about it.
 //!
 //! The wall goes up once, before there is a runtime or any other thread, in every command that runs a tool.
 //! The gaps are the union of all agents' grants, because a process has one wall for all agents. Outside work
@@ -24,22 +24,22 @@ use crate::setup::programs::{self, FileDigests};
 use crate::setup::secrets;
 use crate::term::out::TerminalOutput;
 
-/// The hidden first argument for a compiling child.
+/// The hidden first argument that makes this program a child that compiles components.
 pub(crate) const COMPILE_CHILD: &str = "compile-component";
 
-/// The hidden first argument for a broker.
+/// The hidden first argument that makes this program a broker.
 pub(crate) const BROKER: &str = "start-outside-the-wall";
 
-/// The hidden first argument for a describing child.
+/// The hidden first argument that makes this program a child that lists the tools of components.
 pub(crate) const DESCRIBE_CHILD: &str = "describe-component";
 
-/// The hidden first argument for the keeper of a hook command.
+/// The hidden first argument that makes this program the parent of a hook command.
 pub(crate) const KEEPER: &str = "keep-hook-command";
 
-/// The hidden first argument for the keeper of a program.
+/// The hidden first argument that makes this program the parent of an MCP server that is a command.
 pub(crate) const PROGRAM_KEEPER: &str = "keep-program";
 
-/// The hidden first argument for becoming a confined program.
+/// The hidden first argument that makes this program sandbox itself and become another program.
 pub(crate) const PROGRAM: &str = "become-program";
 
 /// The hidden first argument for a process that fetches from another machine.
@@ -48,19 +48,19 @@ pub(crate) const HELPER: &str = "fetch-outside";
 /// The hidden first argument for attacking the OS sandbox from inside.
 pub(crate) const ATTACK: &str = "attack-the-wall";
 
-/// The hidden first argument for the process beside such an attack.
+/// The hidden first argument that makes this program the process that such an attack tries to reach.
 pub(crate) const VICTIM: &str = "be-attacked";
 
 /// The option that switches the OS sandbox off, for the command line and for a compiling child.
 pub(crate) const NO_WALL: &str = "--no-os-sandbox";
 
-/// The most entries in folders of the home that are searched for links; further ones are ignored.
+/// The most entries in folders of the home that are searched for links; further entries are ignored.
 const MAX_ENTRIES: usize = 10_000;
 
-/// How many levels below the home are searched for links.
+/// The most levels below the home that are searched for links.
 const MAX_DEPTH: usize = 8;
 
-/// The OS sandbox of this process, raised once at most; unset = neither raised nor switched off yet.
+/// The state of this process's OS sandbox, which can be raised only once. Unset = not decided yet.
 static STATE: OnceLock<WallState> = OnceLock::new();
 
 enum WallState {
@@ -68,39 +68,39 @@ enum WallState {
     Off,
     Up {
         broker: Broker,
-        /// Whether the broker keeps what is compiled.
+        /// True if the broker stores compiled components.
         cached: bool,
-        /// The files that this process can open behind the wall, as of the moment of raising.
+        /// The files that this process can open behind the OS sandbox, as of the moment when it was raised.
         reach: WallReach,
     },
 }
 
-/// Puts the wall up when a command asks for it.
+/// Raises the OS sandbox of this process when a command needs it.
 #[derive(Clone, Copy)]
 pub(crate) struct WallRaiser<'a> {
     out: &'a TerminalOutput,
 }
 
-/// The files and rights that one command needs behind the wall, beside those of every command.
+/// The files that one command needs behind the OS sandbox, beside those of every command.
 #[derive(Debug, Default)]
 pub(crate) struct WallGaps {
-    /// Directories and files to read, for example the workspace.
+    /// Directories and files that the process may read, for example the workspace.
     pub(crate) read: Vec<PathBuf>,
-    /// Directories and files to write, for example the store's.
+    /// Directories and files that the process may write, for example the store's.
     pub(crate) write: Vec<PathBuf>,
-    /// The parents of temporary directories that the process removes at the end.
+    /// The parents of temporary directories, which the process removes when it ends.
     pub(crate) temporary: Vec<PathBuf>,
-    /// Whether the command refuses to run without the OS sandbox; `require_os_sandbox` in `belljar.toml`
-    /// decides instead, if set.
+    /// True if the command refuses to run without the OS sandbox. If set, `require_os_sandbox` in
+    /// `belljar.toml` decides instead.
     pub(crate) required: bool,
-    /// Whether the process reads `belljar.toml` again later, through the broker.
+    /// True if the process reads `belljar.toml` again later, through the broker.
     pub(crate) settings_again: bool,
     /// The data root, for a command in which it may differ from the one in `belljar.toml`.
     pub(crate) data: Option<PathBuf>,
 }
 
 impl<'a> WallRaiser<'a> {
-    /// With `off`, no wall ever goes up in this process.
+    /// `off` = the OS sandbox is never raised in this process.
     pub(crate) fn new(off: bool, out: &'a TerminalOutput) -> Self {
         if off {
             let _ = STATE.set(WallState::Off);
@@ -143,8 +143,8 @@ impl<'a> WallRaiser<'a> {
         Ok(raised.all)
     }
 
-    /// Raises a wall around a command without tools that writes below these directories alone: no other file
-    /// can be opened from then on, no connection or process made. Nothing runs outside of it.
+    /// Raises the OS sandbox for a command without tools, which only writes below these directories:
+    /// afterwards it can open no other file, and start no process or connection. There is no broker.
     pub(crate) fn raise_around(&self, written: &[&Path]) {
         if matches!(STATE.get(), Some(WallState::Off)) {
             return;
@@ -158,12 +158,13 @@ impl<'a> WallRaiser<'a> {
         }
     }
 
-    /// The standing part of the wall. Prints nothing unless the wall is switched off.
+    /// Raises the OS sandbox, and returns which parts of it are active. Prints only if it is switched off.
     pub(crate) fn raise_quietly(&self, places: &HomePaths, through: &WallGaps) -> WallStatus {
         let settings = host::read_settings(places).unwrap_or_default();
         self.raise_wall(places, &settings, through).all
     }
 
+    /// Raises the OS sandbox: starts the broker with its list of programs, and then restricts this process.
     fn raise_wall(
         &self,
         places: &HomePaths,
@@ -176,7 +177,7 @@ impl<'a> WallRaiser<'a> {
                 self.out.print_warning(format_args!("the OS sandbox is {why}"));
                 return RaisedWall { stands: false, all: WallStatus::not_raised(why) };
             }
-            // A second one would be no wider than the first.
+            // A second OS sandbox could not have wider gaps than the first.
             Some(WallState::Up { .. }) => {
                 return RaisedWall { stands: true, all: WallStatus::default() };
             }
@@ -201,7 +202,8 @@ impl<'a> WallRaiser<'a> {
         RaisedWall { stands: all.landlock.is_some() && all.seccomp, all }
     }
 
-    /// The cache, if the broker can keep it: nothing behind the wall may write there.
+    /// The cache's directory, if the broker can store compiled components there: no process behind the OS
+    /// sandbox may write it.
     fn broker_cache(&self, places: &HomePaths, wall: &Wall) -> Option<PathBuf> {
         let path = &places.cache;
         let made = create_private(path).map_err(|error| error.to_string());
@@ -227,14 +229,14 @@ impl<'a> WallRaiser<'a> {
     }
 }
 
-/// The result of putting the wall up.
+/// The result of raising the OS sandbox.
 struct RaisedWall {
-    /// Files and system calls are both held.
+    /// True if both files and system calls are restricted.
     stands: bool,
     all: WallStatus,
 }
 
-/// The body of a broker.
+/// Runs this process as a broker, until its parent ends.
 pub(crate) fn be_broker() -> ExitCode {
     let (compiler, describer) = (vec![COMPILE_CHILD.into()], vec![DESCRIBE_CHILD.into()]);
     let vault = ComponentVault::new(PathBuf::from("/proc/self/exe"), compiler, describer);
@@ -242,7 +244,8 @@ pub(crate) fn be_broker() -> ExitCode {
     belljar_os_sandbox::serve_broker(keepers, &OutsideVault(vault, FileDigests::default()))
 }
 
-/// The broker's vault: compiled components, the operator's settings, and digests of programs.
+/// What a broker stores and reads for its parent: compiled components, the operator's settings, and digests
+/// of programs.
 struct OutsideVault(ComponentVault, FileDigests);
 
 impl belljar_os_sandbox::BrokerVault for OutsideVault {
@@ -258,7 +261,7 @@ impl belljar_os_sandbox::BrokerVault for OutsideVault {
         self.0.make_derived(made, component)
     }
 
-    /// Checked here, on the open file: the answer is text, without an owner.
+    /// The owner is checked here, on the open file, because the answer is a text without an owner.
     fn read_settings(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
         let text = read_own_config(path).map_err(|failure| failure.with_hints())?;
         Ok(text.map(String::into_bytes))
@@ -269,7 +272,7 @@ impl belljar_os_sandbox::BrokerVault for OutsideVault {
     }
 }
 
-/// The process's reach behind its wall; absent without a wall.
+/// The files that this process can open behind its OS sandbox; `None` = there is none.
 pub(crate) fn wall_reach() -> Option<&'static WallReach> {
     match STATE.get() {
         Some(WallState::Up { reach, .. }) => Some(reach),
@@ -277,7 +280,7 @@ pub(crate) fn wall_reach() -> Option<&'static WallReach> {
     }
 }
 
-/// The broker for outside work; absent without a wall.
+/// The broker, which starts programs outside of the OS sandbox; `None` = there is no OS sandbox.
 pub(crate) fn outside_broker() -> Option<&'static Broker> {
     match STATE.get() {
         Some(WallState::Up { broker, .. }) => Some(broker),
@@ -285,7 +288,7 @@ pub(crate) fn outside_broker() -> Option<&'static Broker> {
     }
 }
 
-/// Whether the broker keeps what is compiled; `None` where there is no broker.
+/// Returns whether the broker stores compiled components; `None` = there is no broker.
 pub(crate) fn keeps_cache() -> Option<bool> {
     match STATE.get() {
         Some(WallState::Up { cached, .. }) => Some(*cached),
@@ -293,7 +296,7 @@ pub(crate) fn keeps_cache() -> Option<bool> {
     }
 }
 
-/// The way to compile components: in a child, behind a separate wall.
+/// Makes the compiler of components: a child process with its own OS sandbox.
 pub(crate) fn make_compiler() -> Result<Compiler, Failure> {
     if let Some(broker) = outside_broker() {
         return Ok(Compiler::Broker(broker.clone()));
@@ -310,6 +313,7 @@ pub(crate) fn make_compiler() -> Result<Compiler, Failure> {
     Ok(Compiler::Child { program, args })
 }
 
+/// The broker's fixed list of hooks and programs, with their environments, and its cache.
 fn broker_setup(
     places: &HomePaths,
     settings: &Settings,
@@ -322,7 +326,7 @@ fn broker_setup(
         HookAction::Component { .. } => None,
     });
     let data = through.data.as_deref();
-    // To the workspace itself a person applies changes, and nobody else.
+    // The workspace is writable because a person applies changes there; agents do not write it.
     let written = through.write.iter().filter(|path| **path != places.workspace);
     let written: Vec<PathBuf> = written.cloned().collect();
     BrokerSetup {
@@ -335,7 +339,8 @@ fn broker_setup(
     }
 }
 
-/// The union of the operator's grants, belljar's own files, and a program's needs.
+/// The OS sandbox's gaps: the union of the operator's grants, belljar's own files, and the command's
+/// `through`.
 fn make_wall(places: &HomePaths, settings: &Settings, through: &WallGaps) -> Wall {
     let mut wall = Wall::default().with_system();
     wall.allow_read(&places.home);
@@ -350,7 +355,7 @@ fn make_wall(places: &HomePaths, settings: &Settings, through: &WallGaps) -> Wal
         }
     }
     if places.tokens_directory().is_dir() {
-        // An issuer that renews a token may also replace the refresh token.
+        // Renewing a token may replace the refresh token too, so the files are writable.
         wall.allow_write(&places.tokens_directory());
     }
     through.read.iter().for_each(|path| wall.allow_read(path));
@@ -359,7 +364,7 @@ fn make_wall(places: &HomePaths, settings: &Settings, through: &WallGaps) -> Wal
     wall
 }
 
-/// Files named in `belljar.toml` that are read on first use.
+/// Lets the process read files named in `belljar.toml` that are read at their first use.
 fn add_configured_files(places: &HomePaths, settings: &Settings, wall: &mut Wall) {
     let keys = settings.models.values().map(|model| &model.key);
     for key in keys.chain(settings.secrets.values().map(|secret| &secret.value)) {
@@ -378,8 +383,8 @@ fn add_configured_files(places: &HomePaths, settings: &Settings, wall: &mut Wall
     }
 }
 
-/// The targets of links in the home, for example agents that a person keeps elsewhere. A directory is
-/// searched at present; other links of the home are the operator's own too.
+/// Lets the process read the targets of links in the home, for example agents that a person stores elsewhere.
+/// Only the present content of the home is searched; every link there is the operator's.
 fn add_link_targets(directory: &Path, depth: usize, entries: &mut usize, wall: &mut Wall) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         *entries += 1;
@@ -396,7 +401,7 @@ fn add_link_targets(directory: &Path, depth: usize, entries: &mut usize, wall: &
     }
 }
 
-/// Folders in which belljar itself writes many files and no links.
+/// Returns whether belljar itself fills this folder with many files and no links, so that it is not searched.
 fn is_kept(path: &Path) -> bool {
     ["cache", "libraries", "sessions"].iter().any(|name| path.ends_with(name))
 }

@@ -1,4 +1,4 @@
-//! All printing: results to stdout, everything about them to stderr.
+//! All printing of the command line: results to stdout, everything about them to stderr.
 //!
 //! Colour only on a terminal, and never with `NO_COLOR` set or `TERM=dumb`. `--quiet` leaves
 //! results, errors and nothing else. Foreign text has to arrive escaped (`ShownText`); forgotten text is escaped
@@ -24,23 +24,23 @@ use crate::term::snippets::SnippetMaker;
 use crate::term::visible::{visible_json, visible_text};
 use crate::term::wrap::wrap_lines;
 
-/// Where the process prints, and how. Clones share it.
+/// The output of this process, with its options. Clones share the state.
 #[derive(Debug, Clone)]
 pub(crate) struct TerminalOutput {
     quiet: bool,
-    /// Whether the result is JSON: a program reads it.
+    /// True if the result is JSON, for a program.
     json: bool,
     stdout_colour: bool,
     stderr_colour: bool,
-    /// Whether stderr is a log that programs read.
+    /// True if stderr is a log that programs read.
     log: Arc<AtomicBool>,
-    /// Why stdout could not be written, the first time.
+    /// The first error of writing to stdout.
     broken: Arc<OnceLock<io::ErrorKind>>,
-    /// The buffer for lines typed before a question; `None` = dropped.
+    /// Keeps lines that a person typed before a question; `None` = such lines are dropped.
     ahead: Option<TypedAhead>,
 }
 
-/// A style of a few characters.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextStyle {
     Bold,
@@ -68,6 +68,7 @@ impl TextStyle {
 }
 
 impl TerminalOutput {
+    /// Finds out whether stdout and stderr show colours. `quiet` = only results and errors are printed.
     pub(crate) fn new(quiet: bool, json: bool) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -82,7 +83,7 @@ impl TerminalOutput {
         }
     }
 
-    /// The same, with the lines that are typed before a question kept there.
+    /// The same output; lines typed before a question are kept in `ahead`.
     pub(crate) fn with_typed_ahead(&self, ahead: TypedAhead) -> Self {
         Self { ahead: Some(ahead), ..self.clone() }
     }
@@ -93,92 +94,92 @@ impl TerminalOutput {
         self.log.store(!io::stderr().is_terminal(), Ordering::Relaxed);
     }
 
-    /// Whether stderr is a log that programs read.
+    /// Returns whether stderr is a log that programs read.
     pub(crate) fn keeps_log(&self) -> bool {
         self.log.load(Ordering::Relaxed)
     }
 
-    /// Whether only results and errors are printed.
+    /// Returns whether only results and errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether stderr takes colour.
+    /// Returns whether stderr shows colours.
     pub(crate) fn colours_errors(&self) -> bool {
         self.stderr_colour
     }
 
-    /// Whether stdout takes colour.
+    /// Returns whether stdout shows colours.
     pub(crate) fn has_colours(&self) -> bool {
         self.stdout_colour
     }
 
-    /// The columns of stdout's terminal; `None` = not a terminal.
+    /// The number of columns of stdout's terminal; `None` = no terminal.
     pub(crate) fn terminal_columns(&self) -> Option<usize> {
         columns_of(&io::stdout())
     }
 
-    /// Whether a person watches stderr and wants to: progress may redraw lines.
+    /// Returns whether a person watches stderr, and progress may redraw lines there.
     pub(crate) fn is_live(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// Whether a person waits at the terminal and wants to know what for.
+    /// Returns whether a person waits at the terminal, and is told the reason for a wait.
     pub(crate) fn explains_waiting(&self) -> bool {
         self.is_live() && !self.json
     }
 
-    /// A line of the result, which is broken between words where the terminal is narrower.
+    /// Prints a line of the result, broken between words if the terminal is narrower.
     pub(crate) fn print_line(&self, text: impl Display) {
         let text = visible_text(&text.to_string(), self.stdout_colour).into_owned();
         self.write_stdout(&format!("{}\n", wrap_text(&text, self.terminal_columns())));
     }
 
-    /// Text of the result, unchanged, with a line feed at the end if missing.
+    /// Prints a text of the result unchanged, with a line feed at the end if missing.
     pub(crate) fn print_text(&self, text: &str) {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write_stdout(&format!("{text}{end}"));
     }
 
-    /// A piece of the result, written out at once and without a line feed.
+    /// Prints a piece of the result at once, without a line feed.
     pub(crate) fn print_piece(&self, text: &str) {
         self.write_stdout(text);
     }
 
-    /// The result as indented JSON.
+    /// Prints the result as indented JSON.
     pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(not_json)?;
         self.print_text(&visible_json(&text));
         Ok(())
     }
 
-    /// The result as one line of JSON, written out at once.
+    /// Prints the result as one line of JSON, at once.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).map_err(not_json)?;
         self.print_text(&visible_json(&text));
         Ok(())
     }
 
-    /// Foreign JSON, with its value unchanged.
+    /// Prints a stranger's JSON with its value unchanged; hidden characters are escaped.
     pub(crate) fn foreign_json(&self, text: &str) {
         self.print_text(&visible_json(text));
     }
 
-    /// Something about the work, for a person; nothing with `--quiet`.
+    /// Prints a note about the work for a person; nothing with `--quiet`.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.quiet && !self.write_log_line("INFO", &text) {
             self.write_stderr(text);
         }
     }
 
-    /// Something that should be looked at; nothing with `--quiet`.
+    /// Prints a warning; nothing with `--quiet`.
     pub(crate) fn print_warning(&self, text: impl Display) {
         if !self.quiet {
             self.print_alarm(text);
         }
     }
 
-    /// Something that must be known, also with `--quiet`.
+    /// Prints a message that a person must know, even with `--quiet`.
     pub(crate) fn print_alarm(&self, text: impl Display) {
         if self.write_log_line("WARN", &text) {
             return;
@@ -186,12 +187,12 @@ impl TerminalOutput {
         self.write_stderr(format_args!("{} {text}", self.paint_err(TextStyle::Yellow, "warning:")));
     }
 
-    /// A diagnostic of a file: errors always, the rest not with `--quiet`.
+    /// Prints a diagnostic of a file. With `--quiet`, only errors.
     pub(crate) fn print_diagnostic(&self, diagnostic: &Diagnostic) {
         self.diagnostic_with(diagnostic, None);
     }
 
-    /// Diagnostics of files with the affected lines.
+    /// Prints diagnostics of files, each with the lines of the file.
     pub(crate) fn print_diagnostics(&self, diagnostics: &[Diagnostic]) {
         let mut snippets = SnippetMaker::new(self.stderr_colour);
         for diagnostic in diagnostics {
@@ -200,6 +201,7 @@ impl TerminalOutput {
         }
     }
 
+    /// Prints a diagnostic, with the lines of its file if given.
     fn diagnostic_with(&self, diagnostic: &Diagnostic, snippet: Option<&str>) {
         let (style, word) = match diagnostic.severity {
             Severity::Error => (TextStyle::Red, "error:"),
@@ -229,7 +231,7 @@ impl TerminalOutput {
         }
     }
 
-    /// Why the command failed, with its hints.
+    /// Prints the reason why a command failed, with its hints.
     pub(crate) fn print_failure(&self, failure: &Failure) {
         self.print_diagnostics(&failure.diagnostics);
         if self.keeps_log() {
@@ -255,29 +257,29 @@ impl TerminalOutput {
         }
     }
 
-    /// `text` in a style, where stdout takes colour.
+    /// `text` in a style, if stdout shows colours.
     pub(crate) fn paint(&self, style: TextStyle, text: impl Display) -> String {
         paint_text(self.stdout_colour, style, text)
     }
 
-    /// `text` in a style, where stderr takes colour.
+    /// `text` in a style, if stderr shows colours.
     pub(crate) fn paint_err(&self, style: TextStyle, text: impl Display) -> String {
         paint_text(self.stderr_colour, style, text)
     }
 
-    /// Whether there is a terminal at which a person can be asked.
+    /// Returns whether there is a terminal at which a person can be asked.
     pub(crate) fn can_ask(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks for a yes or no on the terminal; `None` where nobody can answer.
+    /// Asks for a yes or no on the terminal; `None` = nobody can answer.
     pub(crate) fn ask(&self, question: &str) -> Option<bool> {
         let answer = self.ask_line(&format!("{question} [y/N]"), &AtomicBool::new(true))?;
         Some(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 
-    /// A line from the person at the terminal; `None` without a terminal, at the end of input, or once no
-    /// longer wanted. Text typed before the question is not an answer.
+    /// Reads a line from the person at the terminal; `None` = no terminal, the end of the input, or `wanted`
+    /// became false. Text typed before the question is not its answer.
     pub(crate) fn ask_line(&self, question: &str, wanted: &AtomicBool) -> Option<String> {
         if !self.can_ask() {
             return None;
@@ -295,8 +297,8 @@ impl TerminalOutput {
         (read > 0).then_some(answer)
     }
 
-    /// The exit of the process: a result that could not be written is a failure, except where the
-    /// reader simply stopped reading.
+    /// The final exit code: if the result could not be written, the command failed, unless the reader has
+    /// closed its end of a pipe.
     pub(crate) fn finish_exit(&self, exit: CommandExit) -> CommandExit {
         match self.broken.get().copied() {
             None | Some(io::ErrorKind::BrokenPipe) => exit,
@@ -312,17 +314,18 @@ impl TerminalOutput {
         visible_text(text, self.stderr_colour)
     }
 
+    /// Writes text to stdout at once, with hidden characters escaped; remembers the first error.
     fn write_stdout(&self, text: &str) {
         let mut stdout = io::stdout().lock();
         let text = visible_text(text, self.stdout_colour);
         let done = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
         if let Err(error) = done {
-            // Only the first reason counts.
+            // The first error is kept; later ones are ignored.
             let _ = self.broken.set(error.kind());
         }
     }
 
-    /// Writes a line of the log, where stderr is one.
+    /// Writes a line of the log if stderr is a log. Returns whether it did.
     fn write_log_line(&self, level: &str, text: impl Display) -> bool {
         if !self.keeps_log() {
             return false;
@@ -337,8 +340,8 @@ impl TerminalOutput {
         true
     }
 
-    /// `text` as a person reads it on stderr: as [`Self::visible_err`], and broken between words
-    /// where the terminal is narrower.
+    /// `text` as a person reads it on stderr: hidden characters are escaped as by [`Self::visible_err`], and
+    /// long lines are broken between words.
     pub(crate) fn prose_err(&self, text: &str) -> String {
         wrap_text(&self.visible_err(text), columns_of(&io::stderr())).into_owned()
     }
@@ -348,22 +351,23 @@ impl TerminalOutput {
     }
 
     fn write_err(&self, text: &str) {
-        // A closed stderr must not end the work.
+        // An error is ignored, because a closed stderr must not end the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 
-/// How many columns a stream's terminal has; `None` where it is no terminal.
+/// The number of columns of a stream's terminal; `None` = no terminal.
 fn columns_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
     }
     let size = terminal_size::terminal_size_of(stream);
-    // A terminal of unknown size reports 0.
+    // A terminal of unknown size reports 0 columns.
     let columns = size.map(|(terminal_size::Width(columns), _)| usize::from(columns));
     Some(columns.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS))
 }
 
+/// Breaks lines between words, if the number of columns is known.
 fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     match columns {
         Some(columns) => wrap_lines(text, columns),
@@ -371,23 +375,23 @@ fn wrap_text(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// Columns of a terminal of unknown size.
+/// The assumed columns of a terminal of unknown size.
 const USUAL_COLUMNS: usize = 80;
 
-/// How often a question looks whether its answer is still wanted.
+/// The time between two checks whether an answer is still wanted.
 #[cfg(unix)]
 const LOOK: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 #[cfg(unix)]
 fn forget_typed_ahead() {
-    // Where it fails there is no terminal to forget anything.
+    // This fails only without a terminal, when there are no typed lines to drop.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
 #[cfg(not(unix))]
 fn forget_typed_ahead() {}
 
-/// Waits until a line can be read. `false` = it is not wanted any more.
+/// Waits until a line can be read. Returns false if `wanted` became false.
 #[cfg(unix)]
 fn wait_for_line(wanted: &AtomicBool) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -395,7 +399,7 @@ fn wait_for_line(wanted: &AtomicBool) -> bool {
     while wanted.load(Ordering::Relaxed) {
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            // Ready, or broken in a way that reading will tell.
+            // Ready, or broken: reading reports the error.
             Ok(_) | Err(_) => return wanted.load(Ordering::Relaxed),
         }
     }
@@ -407,7 +411,7 @@ fn wait_for_line(_wanted: &AtomicBool) -> bool {
     true
 }
 
-/// `text` in a style, if there is colour.
+/// `text` in a style, if `colour` is set.
 pub(crate) fn paint_text(colour: bool, style: TextStyle, text: impl Display) -> String {
     if colour {
         format!("\u{1b}[{}m{text}\u{1b}[0m", style.terminal_code())
@@ -424,7 +428,7 @@ fn not_json(error: serde_json::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// How much brighter one is than the other, as WCAG 2 counts it.
+    /// The contrast of two luminances, by the formula of WCAG 2.
     fn contrast(a: f64, b: f64) -> f64 {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }

@@ -1,5 +1,5 @@
-//! Shows a run while it happens: a line for each finished tool call and subagent, and on a terminal one
-//! moving line.
+//! Shows a run while it happens: a line for each finished tool call and subagent, and on a terminal a moving
+//! status line at the bottom.
 
 mod words;
 
@@ -22,34 +22,34 @@ use words::{
 };
 pub(crate) use words::{message_style, status_style};
 
-/// Characters of a task or an agent's words, on one line.
+/// The most characters of a task or of an agent's text on one line.
 const MAX_SAID: usize = 160;
 
-/// Most bytes of an agent's text kept until its step ends.
+/// The most bytes of an agent's text that are kept until its step ends.
 const MAX_BUFFERED: usize = 4 << 10;
 
-/// Lines that wait while a person is asked: more than a screen.
+/// The most lines that are kept while a question to the person is open: more than a screen.
 const MAX_HELD: usize = 200;
 
-/// Warnings that are remembered; further ones may be shown twice.
+/// The most warnings that are remembered as shown; after more, one may be shown twice.
 const MAX_WARNED: usize = 200;
 
-/// How often the moving line is redrawn.
+/// The time between two redraws of the moving line.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Where the lines go.
+/// Where the lines about a run are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineTarget {
-    /// stdout: the run itself is what the command shows.
+    /// On stdout: the run itself is the result of the command.
     Result,
-    /// stderr, with a moving line on a terminal; nothing with `--quiet`.
+    /// On stderr, with the moving line on a terminal; nothing with `--quiet`.
     Notes,
-    /// Like [`LineTarget::Notes`], and the root agent's words go to stdout as they arrive, even with `--quiet`.
-    /// Between turns nothing moves.
+    /// As [`LineTarget::Notes`]; in addition, the root agent's text is printed on stdout as it arrives, even
+    /// with `--quiet`. Between turns there is no moving line.
     Chat,
 }
 
-/// Shows the events of one run.
+/// Prints the events of one run for a person.
 #[derive(Clone)]
 pub(crate) struct RunProgress(Arc<ProgressInner>);
 
@@ -58,33 +58,33 @@ struct ProgressInner {
     to: LineTarget,
     bar: Option<ProgressBar>,
     state: Mutex<ProgressState>,
-    /// Whether stdout ends within a line of the agent's text.
+    /// True if the last output on stdout was a part of the agent's text without a line end.
     open: AtomicBool,
-    /// Whether the agent at the root has said anything in this turn.
+    /// True if the agent at the root has written any text in this turn.
     spoke: AtomicBool,
-    /// Lines held back until a person's answer; `None` = no question is open.
+    /// Lines that wait until the person has answered a question; `None` = no question is open.
     held: Mutex<Option<WaitingLines>>,
-    /// Whether the line may move.
+    /// True if the moving line may be drawn.
     live: AtomicBool,
 }
 
-/// Lines held back while a person answers a question.
+/// Lines that wait while a person answers a question.
 #[derive(Default)]
 struct WaitingLines {
     lines: Vec<String>,
-    /// The number of further lines, which are not kept, beyond [`MAX_HELD`].
+    /// The number of lines beyond [`MAX_HELD`], which are dropped.
     more: usize,
 }
 
 #[derive(Default)]
 struct ProgressState {
-    /// Arguments of running calls, by agent and call id.
+    /// The arguments of running calls, by agent and call id.
     calls: HashMap<(Arc<str>, String), String>,
     /// The text of each agent since its last step.
     said: HashMap<Arc<str>, String>,
-    /// The agent at the root, whose last words are the result.
+    /// The agent at the root; its last text is the result of the run.
     root: Option<Arc<str>>,
-    /// Shown warnings: each once, for all agents and turns.
+    /// Warnings that were shown, so that each is shown once, for all agents and turns.
     warned: Vec<String>,
 }
 
@@ -95,6 +95,7 @@ impl ProgressState {
 }
 
 impl RunProgress {
+    /// Makes the display of a run for the output `out`, with its lines printed at `to`.
     pub(crate) fn new(out: &TerminalOutput, to: LineTarget) -> Self {
         let bar = (to != LineTarget::Result && out.is_live()).then(|| {
             let bar = ProgressBar::new_spinner();
@@ -114,39 +115,39 @@ impl RunProgress {
         Self(Arc::new(ProgressInner { out: out.clone(), to, bar, state, open, spoke, held, live }))
     }
 
-    /// A turn begins: the line may move again.
+    /// Starts a turn: the moving line may be drawn again.
     pub(crate) fn begin_turn(&self) {
         self.0.spoke.store(false, Ordering::Relaxed);
         self.0.live.store(true, Ordering::Relaxed);
         self.0.wake_moving_line();
     }
 
-    /// A turn has ended: ends the line of text and takes the moving line away. Gives whether
-    /// the agent at the root has said anything.
+    /// Ends a turn: completes the line of the agent's text, and removes the moving line. Returns whether the
+    /// agent at the root has written any text.
     pub(crate) fn end_turn(&self) -> bool {
         self.clear_moving_line();
         self.0.close_line();
         self.0.spoke.load(Ordering::Relaxed)
     }
 
-    /// Where a run sends its events.
+    /// A sink that shows each event of a run here.
     pub(crate) fn event_sink(&self) -> EventSink {
         let inner = Arc::clone(&self.0);
-        // In a chat the words stand on the terminal as they come.
+        // In a chat the text is shown as it arrives, so it cannot be withdrawn later.
         let kept =
             if inner.to == LineTarget::Chat { TextRetention::Top } else { TextRetention::Nothing };
         EventSink::with_listener(move |event| inner.show_event(event)).with_retention(kept)
     }
 
-    /// Takes the moving line away; call it before the result is printed.
+    /// Removes the moving line. Must be called before the result is printed.
     pub(crate) fn clear_moving_line(&self) {
         self.0.live.store(false, Ordering::Relaxed);
         self.0.stop_moving_line();
-        // A question without an answer gets a line of its own.
+        // A question without an answer ends with a line feed.
         self.0.let_go(true);
     }
 
-    /// Runs `work` while nothing is redrawn. Must be short, because the run waits.
+    /// Runs `work` while the moving line is not drawn. `work` must be short, because the run waits.
     pub(crate) fn run_paused<T>(&self, work: impl FnOnce() -> T) -> T {
         self.0.close_line();
         match &self.0.bar {
@@ -155,8 +156,8 @@ impl RunProgress {
         }
     }
 
-    /// Runs `question` while nothing is drawn: lines of other agents wait for the answer, without holding a
-    /// lock, so that a run can be cancelled during a question.
+    /// Runs `question` while nothing else is printed: lines of other agents wait for the answer. No lock is
+    /// held meanwhile, so that the run can be cancelled.
     pub(crate) fn ask_exclusively(
         &self,
         question: impl FnOnce() -> Option<String>,
@@ -171,8 +172,8 @@ impl RunProgress {
         answer
     }
 
-    /// Shows faults of tools, before anything runs. The run's warnings that only repeat them are not shown
-    /// again.
+    /// Shows faults of tools before anything runs. Warnings of the run that only repeat one of them are not
+    /// shown again.
     pub(crate) fn show_problems(&self, problems: &[Diagnostic]) {
         for problem in problems {
             self.run_paused(|| self.0.out.print_diagnostic(problem));
@@ -181,18 +182,19 @@ impl RunProgress {
         }
     }
 
-    /// Whether this warning, or its original, was shown already.
+    /// Returns whether this warning, or the one that it repeats, was shown already.
     pub(crate) fn has_warned(&self, warning: &str) -> bool {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner).has_warned(warning)
     }
 
-    /// A line about the work, between those of the run.
+    /// Prints a line about the work, between the lines of the run.
     pub(crate) fn show_note(&self, line: &str) {
         self.0.write_line(line);
     }
 }
 
 impl ProgressInner {
+    /// Shows one event: as a line, as a change of the moving line, or as a part of the agent's text.
     fn show_event(&self, event: &Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let agent = &event.agent;
@@ -213,7 +215,7 @@ impl ProgressInner {
                      tokens before, {tokens_after} now); the session keeps them"
                 ));
             }
-            // In a chat, the first lines have said it.
+            // In a chat, the greeting has named the model and the agent.
             EventKind::RunStarted { .. } if self.to == LineTarget::Chat => {}
             EventKind::RunStarted { model, tools, .. } => {
                 state.root = Some(Arc::clone(agent));
@@ -272,14 +274,14 @@ impl ProgressInner {
             EventKind::SubagentBatchStart { title, children, background, .. } => {
                 self.show_words(&mut state, agent);
                 if let Some(title) = title {
-                    // A model's words: alone in a line they could pass for a warning of the host.
+                    // The title is a model's text: alone on a line it could look like a warning of the host.
                     let title =
                         self.paint_text(TextStyle::Bold, ShownText::clip_line(title, MAX_SAID));
                     self.show_agent_line(agent, format_args!("subagents for: {title}"));
                 }
                 self.show_batch(agent, children, *background);
             }
-            // The line of the only one says the same.
+            // For a single subagent, its own last line says the same.
             EventKind::SubagentBatchEnd { counts, .. } if counts.total < 2 => {}
             EventKind::SubagentBatchEnd { summary, counts, .. } => {
                 let (of, summary) = (counts.total, ShownText::new(summary));
@@ -311,7 +313,7 @@ impl ProgressInner {
                 self.set_moving_line(agent, &format!("subagents: {}", format_counts(counts)));
             }
             EventKind::Todos { items } => self.show_todos(agent, items),
-            // The person who is asked sees the question itself.
+            // The person sees the question itself.
             EventKind::PermissionAsked { .. }
             | EventKind::QuestionAsked { .. }
             | EventKind::QuestionAnswered { .. }
@@ -371,7 +373,8 @@ impl ProgressInner {
         }
     }
 
-    /// The first line of an agent; a team's agents are below the team's line.
+    /// The first line of an agent: its model and tools. The agents of a team are indented below the team's
+    /// line.
     fn show_start(&self, agent: &str, model: &str, tools: &[String]) {
         let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
         let (indent, name) = match agent.contains('/') {
@@ -383,7 +386,7 @@ impl ProgressInner {
         self.write_line(&format!("{indent}{head} on {model} (tools: {tools})"));
     }
 
-    /// The line of a finished call.
+    /// The line of a finished call: its tool, arguments, ending and costs.
     #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
     fn show_call(
         &self,
@@ -413,7 +416,7 @@ impl ProgressInner {
         self.show_agent_line(agent, format_args!("{mark} {tool} {arguments}{ending}  {cost}"));
     }
 
-    /// The reason of a failed call. A refusal by the host has its own ending.
+    /// The line with the reason of a failed call. For a refusal by the host, `ending` says so.
     fn show_failure(&self, agent: &str, error: Option<&str>, ending: &str) {
         if let Some(error) = error.filter(|error| !ending.contains(error)) {
             let error = self.paint_text(TextStyle::Dim, ShownText::clip_line(error, MAX_SAID));
@@ -421,7 +424,7 @@ impl ProgressInner {
         }
     }
 
-    /// The beginning of subagents, each with its task.
+    /// The line about subagents that begin, with the task of each.
     fn show_batch(&self, agent: &str, children: &[BatchChild], background: bool) {
         let how = if background { " (in the background)" } else { "" };
         for BatchChild { child, task } in children {
@@ -431,7 +434,7 @@ impl ProgressInner {
         }
     }
 
-    /// The list of an agent.
+    /// The agent's list of its own tasks.
     fn show_todos(&self, agent: &str, items: &[TodoItem]) {
         for TodoItem { content, status } in items {
             let mark = match status {
@@ -444,7 +447,7 @@ impl ProgressInner {
         }
     }
 
-    /// A warning, unless it was shown.
+    /// The line of a warning, unless it was shown already.
     fn show_warning(&self, state: &mut ProgressState, agent: &str, message: &str) {
         if state.has_warned(message) {
             return;
@@ -456,7 +459,7 @@ impl ProgressInner {
         self.show_agent_line(agent, format_args!("{word} {}", ShownText::new(message)));
     }
 
-    /// The words of an agent beside its calls.
+    /// The line with the text that an agent wrote beside its calls.
     fn show_words(&self, state: &mut ProgressState, agent: &Arc<str>) {
         let Some(said) = state.said.remove(agent) else { return };
         let said = said.trim();
@@ -466,13 +469,13 @@ impl ProgressInner {
         }
     }
 
-    /// A line of an agent.
+    /// A line of an agent, indented by its depth.
     fn show_agent_line(&self, agent: &str, text: impl std::fmt::Display) {
         self.write_line(&format!("{}{text}", self.line_prefix(agent)));
     }
 
-    /// The beginning of an agent's line: indented, and for subagents, which may run in parallel, with the
-    /// name.
+    /// The beginning of an agent's line: the indent, and for subagents the name, because several may run in
+    /// parallel.
     fn line_prefix(&self, agent: &str) -> String {
         let indent = agent_indent(agent);
         if agent.contains('/') {
@@ -483,26 +486,27 @@ impl ProgressInner {
         }
     }
 
-    /// Text of the agent at the root, as it comes.
+    /// Prints a part of the root agent's text as it arrives.
     fn stream_text(&self, text: &str) {
         if text.is_empty() {
             return;
         }
-        // It stands where the text goes.
+        // The moving line would be in the same place as the text.
         self.stop_moving_line();
         self.spoke.store(true, Ordering::Relaxed);
         self.open.store(!text.ends_with('\n'), Ordering::Relaxed);
         self.out.print_piece(&ShownText::multiline(text).to_string());
     }
 
-    /// Takes the moving line away.
+    /// Removes the moving line.
     fn stop_moving_line(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Shows the lines that waited for an answer; `unanswered` ends the line of the question.
+    /// Shows the lines that waited for an answer. `unanswered` = the question got no answer, so its line is
+    /// ended first.
     fn let_go(&self, unanswered: bool) {
         let Some(held) = self.lock_waiting().take() else { return };
         if unanswered {
@@ -514,14 +518,14 @@ impl ProgressInner {
         }
     }
 
-    /// Ends a line of text that is not complete yet.
+    /// Ends a line of the agent's text that is not complete yet.
     fn close_line(&self) {
         if self.open.swap(false, Ordering::Relaxed) {
             self.out.print_piece("\n");
         }
     }
 
-    /// Lets the moving line move again, where text or a question has stopped it.
+    /// Lets the moving line be drawn again, after text or a question has removed it.
     fn wake_moving_line(&self) {
         if let Some(bar) = &self.bar
             && bar.is_finished()
@@ -533,6 +537,7 @@ impl ProgressInner {
         }
     }
 
+    /// Sets the text of the moving line, unless a question is open.
     fn set_moving_line(&self, agent: &str, text: &str) {
         if self.lock_waiting().is_some() {
             return;
@@ -548,6 +553,7 @@ impl ProgressInner {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Prints a line, or keeps it while a question is open.
     fn write_line(&self, line: &str) {
         if let Some(held) = &mut *self.lock_waiting() {
             if held.lines.len() < MAX_HELD {
@@ -565,6 +571,7 @@ impl ProgressInner {
         }
     }
 
+    /// Applies a style, if the stream of the lines shows colours.
     fn paint_text(&self, style: TextStyle, text: impl std::fmt::Display) -> String {
         match self.to {
             LineTarget::Result => self.out.paint(style, text),

@@ -1,5 +1,5 @@
-//! `belljar restore`: an archive is unpacked beside the place where it belongs, checked, and put there
-//! as a whole.
+//! `belljar restore`: unpacks an archive into a directory beside its target, checks everything, and then
+//! moves it into place as a whole.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -23,12 +23,14 @@ use crate::setup::host;
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// The beginning of every file of SQLite.
+/// The first bytes of every SQLite file.
 const HEADER: &[u8] = b"SQLite format 3\0";
 
-/// Most bytes after the last file: the end of a tar archive, with padding.
+/// Most bytes after the last file of the archive: the end mark of a tar archive, with padding.
 const MAX_END: u64 = 1 << 20;
 
+/// Runs the command. Steps: checks the target, reads the manifest, unpacks each file and compares its digest,
+/// checks the stores, moves the directories into place.
 pub(crate) fn run(
     args: &RestoreArgs,
     places: &HomePaths,
@@ -63,14 +65,15 @@ pub(crate) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// Where a backup goes.
+/// The directories into which a backup is restored.
 struct RestoreTarget {
     home: PathBuf,
-    /// The data root, where it is not in the home.
+    /// The data root; `None` = it is in the home.
     root: Option<PathBuf>,
 }
 
 impl RestoreTarget {
+    /// Finds the target directories; an error unless they are empty and apart from each other.
     fn find_target(args: &RestoreArgs, places: &HomePaths) -> Result<Self, Failure> {
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let home = resolved(&places.home);
@@ -98,7 +101,7 @@ impl RestoreTarget {
     }
 }
 
-/// INV-158: nothing is replaced.
+/// INV-158: an error unless the directory is missing or empty, because a restore replaces nothing.
 fn is_empty(path: &Path) -> Result<(), Failure> {
     let why = match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -114,6 +117,7 @@ fn is_empty(path: &Path) -> Result<(), Failure> {
 
 type Packed = GzDecoder<BufReader<File>>;
 
+/// Opens a compressed archive.
 fn open_archive(path: &Path) -> Result<Packed, Failure> {
     let file = collect::open_file(path, true).map_err(|error| {
         Failure::usage(format!("failed to open `{}`: {error}", path.to_shown()))
@@ -121,6 +125,7 @@ fn open_archive(path: &Path) -> Result<Packed, Failure> {
     Ok(GzDecoder::new(BufReader::new(file)))
 }
 
+/// The failure for an archive that cannot be read to its end.
 fn damaged_archive(error: &io::Error) -> Failure {
     broken_archive(&format!(
         "it is damaged or cut off ({})",
@@ -128,7 +133,7 @@ fn damaged_archive(error: &io::Error) -> Failure {
     ))
 }
 
-/// The manifest, which comes first.
+/// Reads the manifest, the first entry of the archive.
 fn read_manifest<R: Read>(entries: &mut tar::Entries<'_, R>) -> Result<BackupManifest, Failure> {
     let first = entries.next().ok_or_else(|| broken_archive("it is empty"))?;
     let entry = first.map_err(|error| damaged_archive(&error))?;
@@ -143,13 +148,14 @@ fn read_manifest<R: Read>(entries: &mut tar::Entries<'_, R>) -> Result<BackupMan
     BackupManifest::read(&bytes)
 }
 
-/// Whether an entry is a plain file with this name: no link, no device, no header for the next entry's name.
+/// Returns whether an entry is a plain file with this name, and no link, device or header for the next
+/// entry's name.
 fn is_file_called<R: Read>(entry: &tar::Entry<'_, R>, name: &str) -> bool {
     let header = entry.header();
     header.entry_type() == EntryType::Regular && *header.path_bytes() == *name.as_bytes()
 }
 
-/// A check that nothing is behind the last file, to the end of the archive.
+/// Checks that the archive has nothing after its last file.
 fn check_archive_end(mut packed: Packed) -> Result<(), Failure> {
     let mut rest = Vec::new();
     let mut end = io::Read::take(&mut packed, MAX_END);
@@ -163,7 +169,7 @@ fn check_archive_end(mut packed: Packed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directories beside the target for unpacking, removed on drop.
+/// The directories beside the target into which the archive is unpacked; removed on drop.
 struct StagedDirectories {
     home: ScratchDirectory,
     root: Option<ScratchDirectory>,
@@ -175,7 +181,7 @@ impl StagedDirectories {
         Ok(Self { home: make_scratch_beside(&target.home, out)?, root })
     }
 
-    /// Where a part goes.
+    /// The directory into which a part of the backup is unpacked.
     fn part_directory(&self, part: BackupPart) -> PathBuf {
         let home = self.home.path().join("new");
         match (part, &self.root) {
@@ -191,6 +197,7 @@ impl StagedDirectories {
         Ok(self.part_directory(part).join(below))
     }
 
+    /// Checks that the disk has room for all files of the backup.
     fn has_room(&self, manifest: &BackupManifest) -> Result<(), Failure> {
         let place = self.root.as_ref().unwrap_or(&self.home).path();
         let room = rustix::fs::statvfs(place)
@@ -206,6 +213,7 @@ impl StagedDirectories {
         )))
     }
 
+    /// Makes all directories of the backup, private to their owner.
     fn make_directories(&self, manifest: &BackupManifest) -> Result<(), Failure> {
         let parts = BackupPart::ALL
             .into_iter()
@@ -219,7 +227,8 @@ impl StagedDirectories {
         Ok(())
     }
 
-    /// INV-158: the next entry is this file with exactly these bytes, or nothing is restored.
+    /// INV-158: unpacks the next entry of the archive; an error unless it is the file `wanted` with exactly
+    /// its bytes.
     fn unpack_file<R: Read>(
         &self,
         number: usize,
@@ -254,8 +263,8 @@ impl StagedDirectories {
         Err(broken_archive(&format!("`{}` is not what was backed up", shown())))
     }
 
-    /// Checks that every store has exactly the schema of this program, opens it, which migrates the schema,
-    /// and verifies all of it.
+    /// Checks that every store has exactly the schema of one of this program's versions, opens it, which
+    /// migrates it, and verifies all its data.
     fn check_stores(&self) -> Result<(), Failure> {
         for part in [BackupPart::Data, BackupPart::Sessions] {
             let path = self.part_directory(part).join(STORE).join(STORE_FILE);
@@ -270,7 +279,7 @@ impl StagedDirectories {
             }
             host::small_runtime()?.block_on(async {
                 let unfit = |error| broken_archive(&format_error_chain(&error));
-                // INV-158: before any stored code can run.
+                // INV-158: checked before the store is opened, because a foreign schema could contain code.
                 Store::check_schema(&path).await.map_err(unfit)?;
                 let store = Store::open(&path).await.map_err(unfit)?;
                 let whole = store
@@ -284,9 +293,10 @@ impl StagedDirectories {
         Ok(())
     }
 
+    /// Moves the unpacked directories to their target. If the second move fails, the first is undone.
     fn put_in_place(&self, target: &RestoreTarget) -> Result<(), Failure> {
         let root = target.root.as_deref().map(|root| (self.part_directory(BackupPart::Data), root));
-        // Without a server's data in it there is no data root to make.
+        // A backup without a server's data has no data root.
         let root = root.filter(|(staged, _)| staged.is_dir());
         if let Some((staged, root)) = &root {
             move_into_place(staged, root)?;
@@ -306,14 +316,14 @@ impl StagedDirectories {
     }
 }
 
-/// Whether a file is a database at all: SQLite treats one of a few bytes as empty.
+/// Returns whether a file is a database. SQLite itself would accept an empty file.
 fn is_database(path: &Path) -> io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(HEADER.len() as u64).read_to_end(&mut start)?;
     Ok(start == HEADER)
 }
 
-/// A private directory beside a place, whose parents are made.
+/// Makes a private directory beside `place`, whose missing parents are made.
 fn make_scratch_beside(place: &Path, out: &TerminalOutput) -> Result<ScratchDirectory, Failure> {
     let parent = place.parent().unwrap_or(place);
     let made = create_private(parent);
@@ -333,7 +343,7 @@ fn create_file(path: &Path, _executable: bool) -> io::Result<File> {
     fs::OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Moves a directory to a place that is missing or empty.
+/// Moves a directory to a path that is missing or an empty directory.
 fn move_into_place(staged: &Path, place: &Path) -> Result<(), Failure> {
     let removed = match fs::remove_dir(place) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -344,6 +354,7 @@ fn move_into_place(staged: &Path, place: &Path) -> Result<(), Failure> {
         .map_err(|error| not_written("put the backup at", place, &error))
 }
 
+/// Prints what was restored, and a note if `belljar.toml` names another data root.
 fn print_restored(
     manifest: &BackupManifest,
     target: &RestoreTarget,

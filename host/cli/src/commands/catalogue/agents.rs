@@ -26,15 +26,16 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, Cell, TextTable, plain_cell, styled_cell};
 
-/// Characters of a description in the list.
+/// The most characters of a description in the list.
 const MAX_DESCRIPTION: usize = 60;
 
-/// Characters of the names of tools in the list: two or three of them.
+/// The most characters of a list of tool names: two or three names.
 const MAX_TOOLS: usize = 36;
 
-/// Of how many columns of a wide terminal one is theirs.
+/// The divisor of a wide terminal's columns: the tools get a third of them.
 const TOOLS_SHARE: usize = 3;
 
+/// Runs the command: lists, shows or checks agents, or changes libraries.
 pub(crate) fn run(
     args: &AgentsArgs,
     places: HomePaths,
@@ -60,14 +61,14 @@ pub(crate) fn run(
     }
 }
 
-/// The failure for an unknown agent, or an unusable workspace.
+/// The failure for an unknown agent, or for an unusable workspace.
 pub(crate) fn not_found(error: ResolveError) -> Failure {
     // The text already ends with a hint.
     Failure::from(anyhow::Error::new(error)).with_exit(CommandExit::Usage)
 }
 
-/// The agent with this name; clients of MCP have rights even without a file, and never by a file of a
-/// workspace or a library.
+/// Finds the agent `name`. Clients of MCP have rights even without an agent file; a file of a workspace or a
+/// library never counts for them.
 pub(crate) fn find_agent(
     host: &Host,
     name: &str,
@@ -83,13 +84,13 @@ pub(crate) fn find_agent(
     agent.map_err(not_found)
 }
 
-/// Whether this name means the rights of MCP clients.
+/// Returns whether this name stands for the rights of MCP clients.
 pub(crate) fn is_of_clients(name: &str) -> bool {
     name.strip_prefix("home/").unwrap_or(name) == MCP_IDENTITY
 }
 
-/// Lists the agents, with at most `most` characters of each description. Where that is no bound,
-/// every tool is named too.
+/// Lists the agents, with at most `most` characters of each description. `usize::MAX` = without a limit, and
+/// with the names of all tools.
 fn list_agents(
     json: bool,
     most: usize,
@@ -125,8 +126,8 @@ fn list_agents(
         note_workspace_agents(places, out);
     }
     let problems = host.library.problems();
-    // One line each: the list stays readable with a hundred broken files; `check` shows more. For an
-    // installed library, warnings were shown at its installation.
+    // One line for each agent, so that the list stays readable with a hundred broken files; `check` shows
+    // more. The warnings of an installed library were shown at its installation.
     let libraries = places.libraries_directory();
     let quiet = |problem: &&Diagnostic| {
         problem.severity < Severity::Error && problem.path.starts_with(&libraries)
@@ -146,10 +147,10 @@ fn list_agents(
     Ok(findings_exit(&problems))
 }
 
-/// Most names in the list of an agent's delegates.
+/// The most names in an agent's list of agents that it may call.
 const MAX_CALLED: usize = 20;
 
-/// The fields of agents' own files that take tools away.
+/// Prints, for each agent, the fields of its own file that take granted tools away.
 fn print_limits(agents: &[ResolvedAgent], out: &TerminalOutput) {
     for agent in agents {
         for line in limit_lines(agent) {
@@ -158,7 +159,7 @@ fn print_limits(agents: &[ResolvedAgent], out: &TerminalOutput) {
     }
 }
 
-/// The same for one agent: a line for each field that decides about a granted tool.
+/// A line for each field of the agent's own file that takes a granted tool away, or makes it ask.
 fn limit_lines(agent: &ResolvedAgent) -> Vec<String> {
     let mut by: BTreeMap<(u32, &str), Vec<&str>> = BTreeMap::new();
     for (tool, granted) in &agent.grants.tools {
@@ -177,7 +178,7 @@ fn limit_lines(agent: &ResolvedAgent) -> Vec<String> {
     by.into_iter().map(line).collect()
 }
 
-/// Why an agent is blocked, or is ready with warnings; `None` = it is neither.
+/// The reasons why an agent is blocked, or its warnings; `None` = the agent is ready without warnings.
 fn block_reasons(agent: &ResolvedAgent) -> Option<(TextStyle, &[String])> {
     match &agent.status {
         AgentReadiness::Ready => None,
@@ -186,7 +187,7 @@ fn block_reasons(agent: &ResolvedAgent) -> Option<(TextStyle, &[String])> {
     }
 }
 
-/// The reasons of a list of agents: a line each, and the remedy once.
+/// Prints the first reason of each agent, and one command that helps.
 fn in_short(agents: &[ResolvedAgent], out: &TerminalOutput) {
     let found = agents.iter().filter_map(|agent| Some((agent, block_reasons(agent)?)));
     for (at, (agent, (style, lines))) in found.enumerate() {
@@ -213,7 +214,7 @@ fn in_short(agents: &[ResolvedAgent], out: &TerminalOutput) {
     }
 }
 
-/// All reasons of one agent, and the remedy.
+/// Prints all reasons of one agent, and the command that helps.
 fn in_full(agent: &ResolvedAgent, out: &TerminalOutput) {
     let Some((style, lines)) = block_reasons(agent) else { return };
     out.print_line("");
@@ -229,6 +230,7 @@ fn in_full(agent: &ResolvedAgent, out: &TerminalOutput) {
     }
 }
 
+/// Shows one agent: its definition, rights and reasons.
 fn show_agent(
     name: &str,
     json: bool,
@@ -268,7 +270,7 @@ fn show_agent(
     Ok(CommandExit::Completed)
 }
 
-/// For which program a file is written, as far as that can be told.
+/// The programs for which a file is written, judged by its fields.
 pub(crate) fn written_for(dialect: Dialect) -> String {
     match dialect {
         Dialect::Unknown => "any program".to_owned(),
@@ -276,13 +278,15 @@ pub(crate) fn written_for(dialect: Dialect) -> String {
     }
 }
 
-/// Whether no model of `belljar.toml`, and no role, is called as the agent's own file names its model.
+/// Returns true if the agent's own file names a model that is neither configured in `belljar.toml` nor a
+/// role.
 pub(crate) fn names_no_model(agent: &ResolvedAgent, host: &Host) -> bool {
     let named = agent.definition.model.as_deref();
     let found = named.map(|model| host.models.resolve_model(model, None));
     matches!(found, Some(Err(ModelResolveError::Unknown { .. })))
 }
 
+/// Prints the definition of an agent: its file, status and model.
 fn print_definition(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
     let definition = &agent.definition;
     out.print_line(out.paint(TextStyle::Bold, ShownText::new(&definition.name)));
@@ -316,7 +320,7 @@ fn print_definition(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
     table.print_to(out);
 }
 
-/// The permission of a tool, and whether a call of it can do anything.
+/// The table cell with a tool's permission, and a note if its calls cannot have an effect.
 pub(crate) fn permission_cell(
     agent: &ResolvedAgent,
     host: &Host,
@@ -332,6 +336,7 @@ pub(crate) fn permission_cell(
     }
 }
 
+/// Prints the rights of an agent: its tools, mounts, hosts, secrets and limits.
 fn print_rights(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
     out.print_line("");
     let mut rights = TextTable::new(out, &["right", "", ""]);
@@ -387,7 +392,7 @@ fn print_rights(agent: &ResolvedAgent, host: &Host, out: &TerminalOutput) {
     limits.print_to(out);
 }
 
-/// The agents open to delegation.
+/// Prints the agents that this agent may call.
 fn print_delegation(names: &[String], out: &TerminalOutput) {
     out.print_line("");
     let first = names.iter().take(MAX_CALLED).map(|name| ShownText::new(name).to_string());
@@ -401,7 +406,7 @@ fn print_delegation(names: &[String], out: &TerminalOutput) {
     }
 }
 
-/// A finding as an object.
+/// A finding as a JSON object.
 pub(crate) fn as_json(found: &Diagnostic) -> Value {
     json!({
         "path": found.path,
@@ -414,14 +419,14 @@ pub(crate) fn as_json(found: &Diagnostic) -> Value {
     })
 }
 
-/// A warning for each configured agent that is missing.
+/// A warning for each agent that the settings name, and that does not exist.
 pub(crate) fn unknown_agents(host: &Host, workspace: &Path) -> Vec<Diagnostic> {
     let workspace = canonicalize_workspace(workspace).unwrap_or_else(|_| workspace.to_path_buf());
     let (agents, teams) = (host.library.catalog(), host.teams.catalog());
     host.settings.check_agents(&agents, &teams, &workspace)
 }
 
-/// Reads a team or a skill from a file of any place.
+/// Reads a team or a skill from a file in any directory.
 pub(crate) fn read_file<D: CatalogItem<Context = ()>>(path: &Path) -> FileRead<D> {
     match read_bounded(path, D::KIND.max_bytes as u64) {
         Ok(bytes) => D::read_file(path, &bytes, &()),
@@ -437,13 +442,13 @@ pub(crate) fn unreadable_file(path: &Path, error: &std::io::Error) -> Diagnostic
     Diagnostic::for_file(path, "read", format!("cannot be read: {error}"))
 }
 
-/// Whether a word on the command line is a file rather than a name.
+/// Returns whether a word on the command line means a file, and no name.
 pub(crate) fn is_file<D: CatalogItem>(word: &str) -> bool {
     let path = Path::new(word);
     D::accepts_path(path) || path.is_file()
 }
 
-/// The end of a `check`: all findings, for a program too.
+/// Ends a `check`: prints all findings, as JSON or for a person.
 pub(crate) fn end_check(
     found: &[Diagnostic],
     json: bool,
@@ -455,13 +460,13 @@ pub(crate) fn end_check(
     Ok(report_findings(found, out))
 }
 
-/// Shows what is wrong with files; the code says whether anything is.
+/// Prints findings for a person. The exit code says whether one of them is an error.
 pub(crate) fn report_findings(found: &[Diagnostic], out: &TerminalOutput) -> CommandExit {
     out.print_diagnostics(found);
     findings_exit(found)
 }
 
-/// Whether anything is wrong.
+/// The exit code for findings: an error means that the files are invalid.
 fn findings_exit(found: &[Diagnostic]) -> CommandExit {
     if found.iter().any(|found| found.severity == Severity::Error) {
         CommandExit::Usage
@@ -470,6 +475,7 @@ fn findings_exit(found: &[Diagnostic]) -> CommandExit {
     }
 }
 
+/// An agent as a JSON object, for the list.
 fn agent_summary(agent: &ResolvedAgent) -> Value {
     let definition = &agent.definition;
     let reasons = match &agent.status {
@@ -497,6 +503,7 @@ fn agent_summary(agent: &ResolvedAgent) -> Value {
     })
 }
 
+/// The table cell of an agent's status, coloured.
 pub(crate) fn status_cell(status: &AgentReadiness) -> (String, Option<TextStyle>) {
     let style = match status {
         AgentReadiness::Ready => TextStyle::Green,
@@ -506,7 +513,7 @@ pub(crate) fn status_cell(status: &AgentReadiness) -> (String, Option<TextStyle>
     styled_cell(style, status.as_str())
 }
 
-/// `home`, `library/x`, `workspace`.
+/// The scope of an agent as a word: `home`, `library/x` or `workspace`.
 pub(crate) fn format_scope(scope: &AgentScope) -> String {
     match scope {
         AgentScope::Home => "home".to_owned(),
@@ -524,6 +531,7 @@ fn format_tools(agent: &ResolvedAgent, most: usize) -> String {
     first_names(&names.collect::<Vec<_>>(), most)
 }
 
+/// The number of names, and the first of them, up to `most` characters.
 fn first_names(names: &[String], most: usize) -> String {
     if names.is_empty() {
         return "none".to_owned();
@@ -531,7 +539,7 @@ fn first_names(names: &[String], most: usize) -> String {
     let mut text = format!("{}: ", names.len());
     for (at, name) in names.iter().enumerate() {
         let comma = if at == 0 { "" } else { ", " };
-        // The first is named in any case.
+        // At least one name is shown.
         if at > 0 && text.len() + comma.len() + name.len() > most {
             return text + ", …";
         }

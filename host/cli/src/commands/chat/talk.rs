@@ -1,4 +1,4 @@
-//! The chat loop: reads a line, executes it, shows the outcome.
+//! The loop of a chat: reads a line, executes it as a message or a command, and shows the outcome.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::setup::home::HomePaths;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::RunProgress;
 
-/// Characters of a message that a note repeats.
+/// The most characters of a typed message that a note repeats.
 const MAX_ASKED: usize = 200;
 
-/// A chat under way.
+/// A running chat with one agent.
 pub(super) struct ActiveChat<'a> {
     host: &'a Host,
     places: &'a HomePaths,
@@ -40,18 +40,18 @@ pub(super) struct ActiveChat<'a> {
     session: SavedSession,
     interrupts: InterruptSignals,
     background: BackgroundRuns,
-    /// The worst ending of a turn: the exit code where nobody looked on.
+    /// The worst ending of a turn so far: the exit code of a chat without a terminal.
     worst: CommandExit,
-    /// How much is changed in the overlay, as it was said last.
+    /// The amount of changes in the overlay, as printed last.
     changed: ChangeStat,
-    /// The person's words, the last of them.
+    /// The latest words of the person, for advice about hosts named in them.
     words: String,
 }
 
-/// Kept bytes of a person's words: more than anybody types in one conversation.
+/// The most bytes of the person's words that are kept: more than a person types in one conversation.
 const MAX_WORDS: usize = 1 << 20;
 
-/// The step after a line.
+/// What the loop does after a line: reads the next line, or ends the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextStep {
     Line,
@@ -59,6 +59,7 @@ enum NextStep {
 }
 
 impl<'a> ActiveChat<'a> {
+    /// Starts a chat with this conversation and session.
     pub(super) fn new(
         host: &'a Host,
         places: &'a HomePaths,
@@ -84,7 +85,7 @@ impl<'a> ActiveChat<'a> {
         }
     }
 
-    /// Notes the person's words, for advice about hosts named in them.
+    /// Keeps the person's words, for advice about hosts named in them.
     fn note_words(&mut self, text: &str) {
         if self.words.len() > MAX_WORDS {
             self.words.clear();
@@ -93,7 +94,7 @@ impl<'a> ActiveChat<'a> {
         self.words.push('\n');
     }
 
-    /// Resumes a turn that the program ended in.
+    /// Resumes a turn during which an earlier process ended.
     pub(super) async fn resume_turn(&mut self, turn: Turn<OpenState>) {
         let asked = ShownText::clip_line(turn.text().trim(), MAX_ASKED).to_string();
         self.out.note(format_args!("resumes the turn that the program ended in: {asked}"));
@@ -107,8 +108,8 @@ impl<'a> ActiveChat<'a> {
         self.conclude_turn(saved).await;
     }
 
-    /// Talks until the person leaves. Where lines are not edited, the exit code is that of
-    /// the worst turn, for scripts.
+    /// Runs the chat until the person leaves. Without a terminal, the exit code is that of the worst turn,
+    /// for scripts.
     pub(super) async fn run_lines(mut self, mut lines: InputLines) -> Result<CommandExit, Failure> {
         let exit = self.read_lines(&mut lines).await;
         for ended in self.background.stop_all().await {
@@ -121,6 +122,8 @@ impl<'a> ActiveChat<'a> {
         Ok(if lines.is_edited() { exit } else { exit.worse_of(self.worst) })
     }
 
+    /// Reads and handles lines. Shows background runs that end meanwhile. A second Ctrl-C at the prompt ends
+    /// the chat.
     async fn read_lines(&mut self, lines: &mut InputLines) -> Result<CommandExit, Failure> {
         let mut armed = false;
         loop {
@@ -161,6 +164,7 @@ impl<'a> ActiveChat<'a> {
         }
     }
 
+    /// Executes one line: a message to the agent, or a command that begins with `/`.
     async fn handle_line(&mut self, line: &str) -> Result<NextStep, Failure> {
         self.note_words(line);
         match slash::parse_line(line) {
@@ -231,6 +235,7 @@ impl<'a> ActiveChat<'a> {
         Ok(())
     }
 
+    /// Shows the outcome of a turn, and the amount of changes.
     async fn conclude_turn(&mut self, saved: SavedOutcome) {
         let spoke = self.progress.end_turn();
         let session = self.session.session_id().unwrap_or_default().to_owned();
@@ -238,7 +243,7 @@ impl<'a> ActiveChat<'a> {
         self.say_changes().await;
     }
 
-    /// `/changes`, `/apply`, `/discard` and `/undo`: the overlay of this conversation.
+    /// Executes `/changes`, `/apply`, `/discard` or `/undo` for the overlay of this conversation.
     async fn decide_changes(&mut self, action: SlashAction, rest: &str) -> Result<(), Failure> {
         let Some(id) = self.session.session_id().map(str::to_owned) else {
             return Err(Failure::usage("nothing is changed: the conversation has not begun"));
@@ -253,7 +258,7 @@ impl<'a> ActiveChat<'a> {
         tokio::task::block_in_place(|| overlay::run_action(action, rest, &session, layers, out))
     }
 
-    /// Prints the amount of changes in the overlay, if different from before.
+    /// Prints the amount of changes in the overlay, if it differs from the amount printed last.
     async fn say_changes(&mut self) {
         let store = self.session.store();
         let Some(session) = self.session.session_id() else { return };
@@ -271,7 +276,7 @@ impl<'a> ActiveChat<'a> {
         }
     }
 
-    /// `/compact`: a summary in the place of the turns so far.
+    /// Executes `/compact`: replaces the turns so far by a summary.
     async fn compact_history(&mut self) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         self.progress.begin_turn();
@@ -288,7 +293,7 @@ impl<'a> ActiveChat<'a> {
         })
     }
 
-    /// `/agent`: a run beside the conversation.
+    /// Executes `/agent`: starts a run of another agent beside the conversation.
     async fn start_agent(&mut self, rest: &str) -> Result<(), Failure> {
         let (flag, rest) = match rest.split_once(char::is_whitespace) {
             Some((flag @ ("-b" | "-k"), rest)) => (Some(flag), rest.trim_start()),
@@ -333,7 +338,7 @@ impl<'a> ActiveChat<'a> {
         Ok(())
     }
 
-    /// `/team`: a team beside the conversation, below its budget.
+    /// Executes `/team`: runs a team beside the conversation, within its budget.
     async fn start_team(&mut self, rest: &str) -> Result<(), Failure> {
         let (name, task) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let task = task.trim();
@@ -374,7 +379,7 @@ impl<'a> ActiveChat<'a> {
         Ok(())
     }
 
-    /// `/cancel`: lists background runs, or stops one.
+    /// Executes `/cancel`: lists background runs, or stops one.
     async fn cancel_run(&mut self, rest: &str) -> Result<(), Failure> {
         let running: Vec<u32> = self.background.list_running().map(|(number, _)| number).collect();
         if running.is_empty() {
@@ -407,7 +412,7 @@ impl<'a> ActiveChat<'a> {
         Ok(())
     }
 
-    /// Shows the outcome of a run in the background.
+    /// Shows the outcome of a background run that has ended.
     async fn announce_run(&mut self, (number, spec, done): Ended) {
         let name = ShownText::new(spec.agent.id.slug.as_str()).to_string();
         self.out.note(format_args!("number {number} (`{name}`) has ended"));
@@ -421,8 +426,8 @@ impl<'a> ActiveChat<'a> {
         }
     }
 
-    /// Shows the outcome of one agent's run, and saves its files for the person. `session`: the run's
-    /// session.
+    /// Shows the outcome of an agent's run, and saves its files for the person. `session`: the run's session.
+    /// `spoke`: the agent's text was shown already.
     async fn conclude_run(&mut self, session: &str, done: SavedOutcome, spoke: bool) {
         self.tell_if_unsaved(done.unsaved.as_ref());
         let mut outcome = done.outcome;
@@ -431,6 +436,7 @@ impl<'a> ActiveChat<'a> {
         self.show_outcome(session, &outcome, &why, spoke).await;
     }
 
+    /// Warns the person if an outcome could not be stored.
     fn tell_if_unsaved(&self, unsaved: Option<&StoreError>) {
         if let Some(error) = unsaved {
             let why = format_error_chain(error);
@@ -438,7 +444,7 @@ impl<'a> ActiveChat<'a> {
         }
     }
 
-    /// Shows how a run ended.
+    /// Shows how a run ended. `why` = the reason if it did not complete.
     async fn show_outcome(&mut self, session: &str, outcome: &Outcome, why: &str, spoke: bool) {
         if !spoke {
             self.out.print_text(&ShownText::multiline(&outcome.output).to_string());
@@ -467,7 +473,7 @@ impl<'a> ActiveChat<'a> {
         saving::conclude_session(self.session.store(), session, outcome, keep, self.out).await;
     }
 
-    /// Says what went wrong, and goes on.
+    /// Prints the failure of a line; the chat continues.
     fn report_failure(&mut self, failure: &Failure) {
         self.out.print_failure(failure);
         self.worst = self.worst.worse_of(failure.exit);
@@ -479,7 +485,7 @@ fn not_begun(error: SessionError) -> Failure {
     Failure::new(format!("nothing was run: {}", format_error_chain(&error)))
 }
 
-/// Waits for a run. The first interruption cancels it, the second leaves at once.
+/// Waits for a run. The first interrupt cancels the run, and the second exits the process.
 async fn until_done<T>(
     run: impl Future<Output = T>,
     interrupts: &mut InterruptSignals,

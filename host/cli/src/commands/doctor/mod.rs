@@ -1,4 +1,5 @@
-//! `belljar doctor`: present and missing parts, and a real tool call. Opens no connection.
+//! `belljar doctor`: checks what is present and what is missing, and makes one real tool call. Opens no
+//! connection.
 
 mod files;
 mod tenants;
@@ -26,10 +27,10 @@ use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 use belljar_guest_build::Language;
 
-/// The tool that the self-test calls.
+/// The tool that the self-test calls: it reads a file.
 const PROBE: &str = "file_read";
 
-/// The content of the self-test's file.
+/// The content of the file that the self-test reads.
 const PROBE_TEXT: &str = "belljar doctor was here";
 
 /// The outcome of one check.
@@ -37,9 +38,9 @@ const PROBE_TEXT: &str = "belljar doctor was here";
 #[serde(rename_all = "lowercase")]
 enum CheckResult {
     Good,
-    /// Works, or is not needed; worth knowing.
+    /// The part works with limits, or is not needed; worth knowing.
     Note,
-    /// Does not work.
+    /// The part does not work.
     Bad,
 }
 
@@ -52,6 +53,8 @@ struct DoctorCheck {
     details: Vec<String>,
 }
 
+/// Runs all checks and prints them. The OS sandbox is raised in between, after everything that it would
+/// refuse.
 pub(super) fn run(
     args: &DoctorArgs,
     places: &dyn Fn() -> Result<HomePaths, Failure>,
@@ -59,14 +62,14 @@ pub(super) fn run(
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
     let mut checks = vec![check_machine()];
-    // Programs are run, and directories made elsewhere, before the wall goes up.
+    // Toolchains are started, and directories made, before the OS sandbox is raised.
     let toolchain = check_toolchains();
     let probe = tempfile::tempdir();
     match places() {
         Err(failure) => checks.push(failed_check("places", &failure)),
         Ok(places) => {
             let directory = probe.as_ref().ok().map(tempfile::TempDir::path);
-            // Behind the wall the cache is the broker's alone.
+            // Behind the OS sandbox only the broker can use the cache, so it is made here.
             let _ = create_private(&places.cache);
             let cache = check_cache(&places);
             let tenants = tenants::find_data(&args.data, &places);
@@ -102,6 +105,7 @@ pub(super) fn run(
     Ok(if broken { CommandExit::Failed } else { CommandExit::Completed })
 }
 
+/// Prints a table of the checks, with the details of each below it.
 fn print_checks(checks: &[DoctorCheck], out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["", "", ""]);
     for check in checks {
@@ -122,6 +126,7 @@ fn make_check(name: &'static str, finding: CheckResult, text: impl Into<String>)
     DoctorCheck { name, finding, text: text.into(), details: Vec::new() }
 }
 
+/// The check for a part that could not be read, with the failure's text and hints.
 fn failed_check(name: &'static str, failure: &Failure) -> DoctorCheck {
     let diagnostics = failure.diagnostics.iter().map(ToString::to_string);
     let hints = failure.hints.iter().map(|hint| format!("hint: {hint}"));
@@ -132,6 +137,7 @@ fn failed_check(name: &'static str, failure: &Failure) -> DoctorCheck {
     }
 }
 
+/// The check of the program itself: version, system and processor cores.
 fn check_machine() -> DoctorCheck {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let (version, os, arch) =
@@ -139,6 +145,7 @@ fn check_machine() -> DoctorCheck {
     make_check("belljar", CheckResult::Good, format!("{version}, {os} {arch}, {cores} cores"))
 }
 
+/// The gaps in the OS sandbox for the self-test, which writes in its own temporary directory.
 fn wall_gaps(probe: Option<&Path>) -> WallGaps {
     WallGaps {
         write: probe.into_iter().map(Path::to_path_buf).collect(),
@@ -147,6 +154,7 @@ fn wall_gaps(probe: Option<&Path>) -> WallGaps {
     }
 }
 
+/// The check of the OS sandbox: which of its parts are active.
 fn os_sandbox(raised: &WallStatus) -> DoctorCheck {
     let mut parts = Vec::new();
     parts.extend(raised.landlock.map(|version| format!("landlock {version} holds the files")));
@@ -160,7 +168,7 @@ fn os_sandbox(raised: &WallStatus) -> DoctorCheck {
     DoctorCheck { details: raised.missing.clone(), ..make_check("OS sandbox", finding, text) }
 }
 
-/// The MCP servers that are commands. None is started.
+/// The check of MCP servers that are commands. None of them is started.
 fn check_programs(
     settings: &Settings,
     places: &HomePaths,
@@ -184,7 +192,7 @@ fn check_programs(
     Some(DoctorCheck { details, ..make_check("programs", finding, text) })
 }
 
-/// Why a program would not be started, as far as that can be seen.
+/// The reason why a program would not be started, as far as it can be seen without starting it.
 fn start_obstacle(known: &KnownProgram) -> Option<String> {
     let KnownProgram { program, environment } = known;
     let why = match environment {
@@ -201,6 +209,7 @@ fn start_obstacle(known: &KnownProgram) -> Option<String> {
     Some(format!("`{}`: {why}", program.name))
 }
 
+/// The check whether the home exists.
 fn check_home(places: &HomePaths) -> DoctorCheck {
     let path = places.home.to_shown();
     if places.home.is_dir() {
@@ -214,6 +223,7 @@ fn check_home(places: &HomePaths) -> DoctorCheck {
     }
 }
 
+/// The check of the `belljar.toml` files, with their warnings.
 fn check_configuration(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     let of_workspace = (!places.is_around_home()).then(|| places.workspace_config());
     let files: Vec<String> = [places.config_path()]
@@ -229,7 +239,7 @@ fn check_configuration(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     DoctorCheck { details: warnings, ..make_check("configuration", finding, text) }
 }
 
-/// Whether the main model could be made; nothing is sent.
+/// The check whether the main model could be used. No request is sent.
 fn check_models(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     if settings.models.is_empty() {
         let text = "none is configured: `belljar run` needs one, `belljar demo` does not";
@@ -264,7 +274,7 @@ fn check_models(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     }
 }
 
-/// The amount of agents' changes without a decision.
+/// The check of changes in overlays that no person has decided about yet.
 fn check_overlays(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     let most = belljar_session::overlay_quota(&settings.overlays);
     let (sessions, held) = belljar_session::held_beside(&places.store_path());
@@ -282,6 +292,7 @@ fn check_overlays(settings: &Settings, places: &HomePaths) -> DoctorCheck {
     DoctorCheck { details, ..make_check("overlays", finding, text) }
 }
 
+/// The check of the cache directory: present, and closed to other users.
 fn check_cache(places: &HomePaths) -> DoctorCheck {
     let path = &places.cache;
     let shown = path.to_shown();
@@ -318,7 +329,7 @@ fn check_cache(places: &HomePaths) -> DoctorCheck {
     make_check("cache", CheckResult::Good, format!("{shown} ({})", table::format_size(bytes)))
 }
 
-/// Compiles a stock tool in the child process, without the cache, and calls it.
+/// Compiles a stock tool in the child process, without the cache, and calls the tool.
 fn check_sandbox(
     directory: std::io::Result<tempfile::TempDir>,
     out: &TerminalOutput,
@@ -354,7 +365,7 @@ fn check_sandbox(
     vec![probe, pool]
 }
 
-/// Reads a file through a jar; returns the used fuel.
+/// Reads a file with a tool in a jar; returns the fuel that the call used.
 fn probe_sandbox(
     sandbox: &Sandbox,
     directory: std::io::Result<tempfile::TempDir>,
@@ -393,7 +404,8 @@ fn probe_sandbox(
     }
 }
 
-/// The languages whose toolchains are on the path; for a missing one, the command that installs it.
+/// The check of toolchains: the languages whose compilers are on the path, and the install command for each
+/// missing one.
 fn check_toolchains() -> DoctorCheck {
     let (mut there, mut details) = (Vec::new(), Vec::new());
     for language in Language::ALL {

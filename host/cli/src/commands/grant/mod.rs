@@ -32,6 +32,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::diff;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: finds the agent or library, and writes the grant after asking the person.
 pub(super) fn run(
     args: &GrantArgs,
     places: &HomePaths,
@@ -56,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// Grants to one agent.
+/// Grants rights to one agent: shows what changes, asks, and writes.
 fn grant_to_agent(
     name: &str,
     id: &AgentId,
@@ -112,22 +113,22 @@ fn grant_to_agent(
     Ok(CommandExit::Completed)
 }
 
-/// The common part of all grants of a command.
+/// The arguments and paths that all grants of one command share.
 #[derive(Clone, Copy)]
 struct GrantWriter<'a> {
     args: &'a GrantArgs,
-    /// Where the audit log is.
+    /// The operator's own paths, with the audit log.
     operator: &'a HomePaths,
-    /// The owner of the agents.
+    /// The owner of the agents: the operator or a tenant.
     whose: &'a AgentOwner,
-    /// Whose `belljar.toml` is written.
+    /// The paths of the owner, whose `belljar.toml` is written.
     places: &'a HomePaths,
     out: &'a TerminalOutput,
 }
 
 impl GrantWriter<'_> {
-    /// The places with the workspace of this agent: an agent of a workspace is named with the workspace,
-    /// wherever the command is typed.
+    /// The owner's paths, with the workspace of this agent: an agent of a workspace has the workspace in its
+    /// id, in whichever directory the command is typed.
     fn seen_by(&self, id: &AgentId) -> HomePaths {
         let mut places = self.places.clone();
         if let AgentScope::Workspace(path) = &id.scope
@@ -139,7 +140,7 @@ impl GrantWriter<'_> {
         places
     }
 
-    /// The text to be written; `None` where nothing changes.
+    /// The text of `belljar.toml` with these changes; `None` = nothing changes.
     fn changed_text(
         &self,
         changes: &[(Grantee, Visibility, GrantChange)],
@@ -151,7 +152,7 @@ impl GrantWriter<'_> {
         let pinned = write::pin_components(&old, tools, self.places)?;
         let user_home = self.places.user_home.as_deref();
         let new = apply_grants(&path, &pinned, user_home, changes).map_err(|mut diagnostics| {
-            // The positions are in the new text, which nobody can see, so they are cleared.
+            // The positions refer to the new text, which the person has not seen, so they are removed.
             diagnostics.iter_mut().for_each(|found| (found.line, found.column) = (0, 0));
             Failure::from_diagnostics("the grant cannot be added", diagnostics)
         })?;
@@ -162,7 +163,7 @@ impl GrantWriter<'_> {
         ask_agreement(question, self.args.yes, "written", self.out)
     }
 
-    /// Writes it; gives the new text.
+    /// Writes the new text and a line of the audit log; returns the text.
     fn write_edit(
         &self,
         edit: ConfigEdit,
@@ -180,7 +181,7 @@ impl GrantWriter<'_> {
         Ok(new)
     }
 
-    /// The host after the new text was written, with its pinned tools.
+    /// The host with the settings that were just written, whose grants pin the components of the tools.
     fn host_after(
         &self,
         host: &Host,
@@ -198,7 +199,7 @@ impl GrantWriter<'_> {
         }
     }
 
-    /// The host as it is with the new text.
+    /// A copy of the host with the settings in `new`.
     fn host_with_text(&self, host: &Host, places: &HomePaths, new: &str) -> Result<Host, Failure> {
         let (home, workspace) = (places.config_path(), places.workspace_config());
         let workspace_text = read_workspace_config(places)?;
@@ -212,21 +213,21 @@ impl GrantWriter<'_> {
     }
 }
 
-/// A new text of a file.
+/// A change of a `belljar.toml`: the old text and the new one.
 struct ConfigEdit {
     old: String,
     new: String,
-    /// Held since the old one was read.
+    /// The lock, held since the old text was read; `None` = a person is asked first.
     lock: Option<ConfigLock>,
 }
 
-/// Locks a file against other changes from now on, if no person is asked meanwhile: a person's thinking
-/// blocks nobody, and a concurrent change is reported.
+/// Locks a `belljar.toml`, if no person is asked before the write. With a question there is no lock, because
+/// nobody should wait for a person; a change by somebody else in that time is an error.
 fn lock_unless_asked(yes: bool, path: &Path) -> Result<Option<ConfigLock>, Failure> {
     yes.then(|| ConfigLock::lock_file(path)).transpose()
 }
 
-/// Replaces the text that the person was shown.
+/// Replaces exactly the text that the person was shown.
 fn replace_text(
     lock: Option<ConfigLock>,
     path: &Path,
@@ -236,8 +237,8 @@ fn replace_text(
     lock.map_or_else(|| ConfigLock::lock_file(path), Ok)?.replace_text(shown, new)
 }
 
-/// A writable mount takes away the tools that an agent has only because of its overlay: the grant is given
-/// these tools too.
+/// Grants the tools that the agent has only because its mount is an overlay: with a writable mount it would
+/// lose them.
 fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
     let writes = |mount: &MountSpec| mount.access == MountAccess::ReadWrite;
     if !change.mounts.iter().any(writes) {
@@ -251,8 +252,9 @@ fn keep_overlay_tools(agent: &ResolvedAgent, change: &mut GrantChange) {
     }
 }
 
-/// The receiver of the rights. A bare name means the home's agent, so that a repository's namesake gets
-/// nothing by accident. A missing agent is granted rights only with the option that allows it.
+/// Finds the agent that gets the rights. A name without a prefix means the home's agent, so that an agent of
+/// the same name in a repository gets nothing by accident. A missing agent can be granted rights only with
+/// `--absent`.
 fn find_grantee(
     name: &str,
     id: &AgentId,
@@ -272,7 +274,7 @@ fn find_grantee(
     match catalog.find_by_name(name) {
         Ok(other) => Err(Failure::usage(format!("there is no agent `{id}`"))
             .with_hint(format!("`{name}` is found as `{}`; grant to that identity", other.id))),
-        // A team is granted its agents' maximum.
+        // A team may be granted rights: the maximum for each of its agents.
         Err(_) if is_team => Ok((Visibility::default(), None)),
         Err(_) if writer.args.absent => {
             writer.out.print_warning(format_args!("there is no agent `{id}` yet"));
@@ -290,7 +292,7 @@ fn find_grantee(
     }
 }
 
-/// The file does not change: all is granted already, or no grant helps.
+/// The report that nothing changes: everything is granted already, or no grant helps.
 fn report_unchanged(
     id: &AgentId,
     agent: Option<&ResolvedAgent>,
@@ -313,7 +315,7 @@ fn report_unchanged(
         .fold(failure.with_exit(CommandExit::NotAllowed), Failure::with_hint))
 }
 
-/// The state of the agent after the grant, and the missing requirements of its new tools.
+/// Prints whether the agent can run after the grant, and what its new tools still need.
 fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &TerminalOutput) {
     let id = &agent.id;
     if agent.status.is_ready() {
@@ -321,7 +323,7 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &TerminalOut
     } else {
         let reasons = ShownText::new(&agent.run_warnings().join("; ")).to_string();
         out.print_warning(format_args!("`{id}` is still blocked: {reasons}"));
-        // A tenant's agents run in the server alone, which runs no blocked one.
+        // A tenant's agents run in the server only, which does not run blocked ones.
         if asked && agent.may_be_partial() && host.tenant.is_none() {
             let name = id.grant_key();
             out.note(format_args!(
@@ -349,13 +351,13 @@ fn say_status(agent: &ResolvedAgent, host: &Host, asked: bool, out: &TerminalOut
     }
 }
 
-/// Whether a tool changes files, by its own manifest.
+/// Returns whether a tool's manifest says that the tool changes files.
 fn writes_files(host: &Host, tool: &ToolName) -> bool {
     let owner = host.tools.find_component(tool.as_str());
     owner.is_some_and(|component| component.manifest.ask.mounts == Some(MountAccess::ReadWrite))
 }
 
-/// Names in a grant have to exist, because a misspelt one would grant nothing.
+/// Refuses names in a grant that do not exist, because a misspelt name would grant nothing.
 fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
     let known = host.tools.known_tools();
     if let Some((tool, _)) = change.tools.iter().find(|(tool, _)| !known.contains(tool.as_str())) {
@@ -370,7 +372,7 @@ fn check_names(change: &GrantChange, host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the obstacles of a grant that is written all the same.
+/// Warns about rights that have no effect for this agent, although they are written.
 fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &TerminalOutput) {
     let catalog = host.library.catalog();
     let entry: Option<&CatalogEntry> = catalog.get(id);
@@ -379,7 +381,7 @@ fn warn_of_no_effect(id: &AgentId, change: &GrantChange, host: &Host, out: &Term
         if *permission != CallPermission::Deny
             && listed.is_some_and(|listed| !listed.contains(tool))
         {
-            // A file of a library that somebody changed is not loaded any more.
+            // A library's file that was changed is not loaded, so it does not count.
             let own = entry.filter(|entry| !matches!(entry.id.scope, AgentScope::Library(_)));
             let way = own.map_or(String::new(), |entry| {
                 format!("; add it to `tools` in `{}`", entry.definition.path.to_shown())

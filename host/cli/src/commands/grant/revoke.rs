@@ -1,4 +1,4 @@
-//! `belljar revoke`: takes back what `grant` gave, by the same words.
+//! `belljar revoke`: removes rights that `grant` gave, named in the same words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +24,10 @@ use crate::setup::whose::AgentOwner;
 use crate::term::diff;
 use crate::term::out::TerminalOutput;
 
-/// Names listed in a hint, for example of granted tools.
+/// The most names in a hint, for example of granted tools.
 const MAX_NAMED: usize = 8;
 
+/// Runs the command: finds the grants, shows what is removed, asks, and writes.
 pub(crate) fn run(
     args: &RevokeArgs,
     operator: &HomePaths,
@@ -81,7 +82,7 @@ pub(crate) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// An agent's rights under some settings, or the future rights of a missing agent.
+/// An agent's rights under some settings. For an agent that is missing: the rights it would have.
 struct HeldRights {
     id: Grantee,
     tools: BTreeMap<ToolName, CallPermission>,
@@ -89,6 +90,7 @@ struct HeldRights {
 }
 
 impl HeldRights {
+    /// The rights of each agent that these grants cover, under `settings`.
     fn under_settings(
         ids: &[(Grantee, Visibility)],
         settings: &Settings,
@@ -121,7 +123,7 @@ impl HeldRights {
     }
 }
 
-/// The existing agents under these sections.
+/// The agents of the catalogue that these grants cover.
 fn covered_agents<'a>(
     ids: &'a [(Grantee, Visibility)],
     catalog: &'a Catalog,
@@ -130,8 +132,8 @@ fn covered_agents<'a>(
     catalog.agents().iter().filter(is_covered)
 }
 
-/// INV-159: a revocation grants nothing. A grant may hold less than the defaults, and without the grant its
-/// agent would get these.
+/// INV-159: an error if the revocation would give an agent more rights. A grant may have fewer rights than
+/// the defaults, which count if the grant is removed.
 fn gives_nothing(was: &HeldRights, will: &HeldRights, host: &Host) -> Result<(), Failure> {
     let tools = will.tools.iter().filter(|(tool, word)| was.tools.get(*tool) < Some(*word));
     let mounts = will.mounts.iter().filter(|mount| {
@@ -157,14 +159,14 @@ fn gives_nothing(was: &HeldRights, will: &HeldRights, host: &Host) -> Result<(),
     )))
 }
 
-/// The sentence about a tool that an agent has without a grant of its own.
+/// The sentence about a tool that an agent has by default, without a grant.
 fn has_by_default(id: &Grantee, tool: &ToolName, host: &Host) -> String {
     let command = format!("belljar grant {} --tool {tool}=deny", id.grant_key());
     let command = ShownText::new(&host.for_its_tenant(&command)).to_string();
     format!("`{id}` has `{tool}` by default all the same; to take it away: `{command}`")
 }
 
-/// The removal that the options name.
+/// The rights to remove, as the options name them.
 fn parse_removal(args: &RevokeArgs) -> Result<GrantRemoval, Failure> {
     let mut removal =
         GrantRemoval { all: args.all || args.library.is_some(), ..GrantRemoval::default() };
@@ -187,13 +189,13 @@ fn parse_removal(args: &RevokeArgs) -> Result<GrantRemoval, Failure> {
     Ok(removal)
 }
 
-/// `/guest`, `/guest:access` or `/guest:/host:access`.
+/// Parses `/guest`, `/guest:access` or `/guest:/host:access`.
 fn parse_mount(text: &str) -> Result<MountRemoval, Failure> {
     if !text.contains(':') {
         let guest = GuestPath::new(text).map_err(usage_failure)?;
         return Ok(MountRemoval { guest, host: None, access: None });
     }
-    // Of `/data:read` alone the directory is not asked for.
+    // In `/data:read`, only the access is given and no directory.
     if let Some((guest, word)) = text.split_once(':')
         && let Some(access) = [MountAccess::Read, MountAccess::Overlay, MountAccess::ReadWrite]
             .into_iter()
@@ -206,7 +208,7 @@ fn parse_mount(text: &str) -> Result<MountRemoval, Failure> {
     Ok(MountRemoval { guest: mount.guest, host: mount.host, access: Some(mount.access) })
 }
 
-/// `key` or `key=N`.
+/// Parses `key` or `key=N`.
 fn parse_limit(text: &str) -> Result<(String, Option<u64>), Failure> {
     let (key, value) = match text.split_once('=') {
         None => (text, None),
@@ -225,7 +227,7 @@ fn parse_limit(text: &str) -> Result<(String, Option<u64>), Failure> {
         .with_hint("`belljar limits` lists them"))
 }
 
-/// The owners of the grants, each with the visibility that decides the default.
+/// Finds the grants to change, each with the visibility of its agents, which decides their defaults.
 fn find_grantees(args: &RevokeArgs, host: &Host) -> Result<Vec<(Grantee, Visibility)>, Failure> {
     let catalog = host.library.catalog();
     let visibility = |to: &Grantee| match to {
@@ -263,7 +265,7 @@ fn find_grantees(args: &RevokeArgs, host: &Host) -> Result<Vec<(Grantee, Visibil
     }
 }
 
-/// There is no grant to take from.
+/// The failure if there is no grant of this name.
 fn no_grant_failure(whom: &str, host: &Host) -> Failure {
     let all: Vec<String> =
         host.settings.grantees().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
@@ -275,7 +277,7 @@ fn no_grant_failure(whom: &str, host: &Host) -> Failure {
         .with_hint(ShownText::new(&hint).to_string())
 }
 
-/// Why nothing is taken back, and what there is.
+/// The failure if a named right was not granted, with the rights that were.
 fn revoke_failure(
     why: NotRevoked,
     ids: &[(Grantee, Visibility)],
@@ -307,7 +309,7 @@ fn revoke_failure(
     }
 }
 
-/// The rest of a grant, in one line.
+/// The rights that remain in a grant, in one line.
 fn remaining_grant(id: &Grantee, grant: Option<&GrantSpec>) -> String {
     let Some(grant) = grant else {
         return format!("`{id}` has no grant of its own; what all agents have by default holds");
@@ -337,6 +339,7 @@ fn remaining_grant(id: &Grantee, grant: Option<&GrantSpec>) -> String {
     }
 }
 
+/// The ending of a tool's name in a grant, for example `=ask`.
 fn permission_suffix(word: CallPermission) -> &'static str {
     match word {
         CallPermission::Allow => "",
@@ -345,7 +348,7 @@ fn permission_suffix(word: CallPermission) -> &'static str {
     }
 }
 
-/// Whether the agents still run, as the file is now.
+/// Prints whether the agents can still run with the changed settings.
 fn say_status(
     ids: &[(Grantee, Visibility)],
     whose: &AgentOwner,

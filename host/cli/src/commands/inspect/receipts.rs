@@ -22,30 +22,31 @@ use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::{message_style, status_style};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
-/// Runs that the list shows; `--json` lists all.
+/// The most runs in the list; `--json` lists all.
 const MAX_LISTED: usize = 20;
 
-/// Characters of a task in the list.
+/// The most characters of a task in the list.
 const MAX_TASK: usize = 60;
 
-/// Characters of what a failed call said.
+/// The most characters of a failed call's error.
 const MAX_WHY: usize = 300;
 
-/// How the names of tools of MCP servers begin.
+/// The prefix of names of MCP servers' tools.
 const OF_SERVERS: &str = "mcp__";
 
-/// Lines of MCP servers that are shown.
+/// The most lines of an MCP server's stderr that are shown for a call.
 const MAX_COMPLAINTS: usize = 40;
 
-/// Characters of an ending in the table.
+/// The most characters of a call's ending in the table.
 const MAX_ENDING: usize = 60;
 
+/// Runs the command: lists the stored runs, or shows one.
 pub(crate) fn run(
     args: &ReceiptsArgs,
     places: &HomePaths,
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    // Runs of the command line are in the home, even if a server has another data root.
+    // Runs of the command line are in the home, even if a server uses another data root.
     let elsewhere = args.of.tenant.is_some() || args.of.data.data.is_some();
     let path =
         if elsewhere { args.of.data_root(places)?.store_path() } else { places.store_path() };
@@ -60,6 +61,7 @@ pub(crate) fn run(
     })
 }
 
+/// Lists the runs of this store, or shows the named one.
 async fn look_up_receipts(
     args: &ReceiptsArgs,
     store: &Store,
@@ -87,7 +89,7 @@ async fn look_up_receipts(
     Ok(CommandExit::Completed)
 }
 
-/// Nothing was run yet.
+/// The report that no run is stored yet.
 fn report_none(
     args: &ReceiptsArgs,
     store: &Path,
@@ -105,6 +107,7 @@ fn report_none(
     Ok(CommandExit::Completed)
 }
 
+/// Prints the list of runs, as a table or JSON. `more` = there are further runs.
 fn list_runs(runs: &[Turn], more: bool, json: bool, out: &TerminalOutput) -> Result<(), Failure> {
     if json {
         let rows: Vec<_> = runs.iter().map(run_summary).collect();
@@ -117,7 +120,7 @@ fn list_runs(runs: &[Turn], more: bool, json: bool, out: &TerminalOutput) -> Res
         let total = outcome.total;
         table.push_row([
             plain_cell(&run.run),
-            // A bare name means the home's.
+            // A name without a prefix means an agent of the home.
             plain_cell(ShownText::new(
                 outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent),
             )),
@@ -134,6 +137,7 @@ fn list_runs(runs: &[Turn], more: bool, json: bool, out: &TerminalOutput) -> Res
     Ok(())
 }
 
+/// A run as a JSON object, for the list.
 fn run_summary(run: &Turn) -> Value {
     let RecordedState { session, status, outcome, .. } = &run.state;
     json!({
@@ -151,6 +155,7 @@ fn run_summary(run: &Turn) -> Value {
     })
 }
 
+/// Shows one run: its agent, task, status and usage, and its calls.
 fn show_run(run: &Turn, of: &TenantArg, out: &TerminalOutput) {
     let RecordedState { session, status, outcome, .. } = &run.state;
     let word = out.paint(message_style(*status), status);
@@ -158,7 +163,7 @@ fn show_run(run: &Turn, of: &TenantArg, out: &TerminalOutput) {
     if session.id != run.run.as_str() {
         out.print_line(format_args!("session {}", session.id));
     }
-    // A team has no model of its own.
+    // The outcome of a team has no model.
     let on = match outcome.model.as_str() {
         "" => String::new(),
         model => format!(" on {}", ShownText::new(model)),
@@ -182,7 +187,7 @@ fn show_run(run: &Turn, of: &TenantArg, out: &TerminalOutput) {
     }
 }
 
-/// How to resume an interrupted turn.
+/// The command that resumes an interrupted turn; `None` = there is nothing to resume.
 pub(crate) fn resume_hint(
     status: MessageStatus,
     kind: SessionKind,
@@ -197,7 +202,7 @@ pub(crate) fn resume_hint(
     })
 }
 
-/// One row for each subagent, with or without tool calls.
+/// Prints one row for each subagent, with or without tool calls.
 fn print_subagents(outcome: &Outcome, out: &TerminalOutput) {
     if outcome.children.is_empty() {
         return;
@@ -228,7 +233,7 @@ fn print_subagents(outcome: &Outcome, out: &TerminalOutput) {
     table.print_to(out);
 }
 
-/// Why calls failed that nothing refused.
+/// Prints the error of each call that failed without a refusal.
 fn print_failures(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts().into_iter();
     let failed: Vec<_> = receipts
@@ -323,7 +328,7 @@ fn print_host_advice(outcome: &Outcome, of: &TenantArg, out: &TerminalOutput) {
     }
 }
 
-/// The use of a run, on one line.
+/// The usage of a run, on one line.
 pub(crate) fn format_usage(outcome: &Outcome) -> String {
     let total = outcome.total;
     let time = outcome.ended.duration_since(outcome.started);
@@ -340,14 +345,14 @@ pub(crate) fn format_usage(outcome: &Outcome) -> String {
     )
 }
 
-/// The columns of [`print_calls`]; `>` marks numbers.
+/// The columns of [`print_calls`]; `>` marks columns of numbers.
 const HEADINGS: &[&str] = &[
     "agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">refused",
 ];
 
 type Cell = (String, Option<TextStyle>);
 
-/// One row for each tool call of the run and its subagents.
+/// Prints one row for each tool call of the run and its subagents.
 pub(crate) fn print_calls(outcome: &Outcome, out: &TerminalOutput) {
     let receipts = outcome.all_receipts();
     if receipts.is_empty() {
@@ -358,7 +363,7 @@ pub(crate) fn print_calls(outcome: &Outcome, out: &TerminalOutput) {
     let mut rows: Vec<Vec<Cell>> =
         receipts.into_iter().map(|call| call_row(call, depths.depth_of(call))).collect();
     let mut headings = HEADINGS.to_vec();
-    // Columns that hold nothing in any row would only make the others narrow.
+    // Columns without any value are left out, to keep the others wide.
     for heading in [">written", ">sent", ">refused"] {
         let at = headings.iter().position(|found| *found == heading);
         let Some(at) = at else { continue };
@@ -374,12 +379,13 @@ pub(crate) fn print_calls(outcome: &Outcome, out: &TerminalOutput) {
     table.print_to(out);
 }
 
-/// The nesting depth of each call. A nested call comes after its outer call.
+/// The nesting depth of each call, for the indent in the table. A call made by a tool comes after the call of
+/// that tool.
 #[derive(Default)]
 struct CallDepths<'a>(HashMap<(&'a str, &'a str), usize>);
 
 impl<'a> CallDepths<'a> {
-    /// 0 = the model made it.
+    /// The depth of a call: 0 for a call of the model, 1 for a call made by the called tool.
     fn depth_of(&mut self, call: &'a CallReceipt) -> usize {
         let above = call.parent.as_deref().and_then(|parent| self.0.get(&(&*call.agent, parent)));
         let depth = above.map_or(0, |above| above + 1);
@@ -388,6 +394,7 @@ impl<'a> CallDepths<'a> {
     }
 }
 
+/// The row of one call in the table.
 fn call_row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
     let CallReceipt { tool, agent, receipt, .. } = call;
     let refused = receipt.denials.len() as u64 + receipt.denials_dropped;
@@ -409,7 +416,7 @@ fn call_row(call: &CallReceipt, depth: usize) -> Vec<Cell> {
     ]
 }
 
-/// An agent's path without the common name at the root.
+/// An agent's path without the name of the agent at the root, which all paths have.
 fn below_root(agent: &str) -> String {
     match agent.split_once('/') {
         Some((_, child)) => format!("→ {}", ShownText::new(child)),
@@ -417,7 +424,7 @@ fn below_root(agent: &str) -> String {
     }
 }
 
-/// How a call ended, in a few words.
+/// The ending of a call in a few words, coloured.
 fn format_ending(receipt: &Receipt) -> (String, Option<TextStyle>) {
     let (style, word, detail) = match &receipt.ending {
         CallEnding::Completed => (TextStyle::Green, "completed", None),

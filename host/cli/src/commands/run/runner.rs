@@ -1,5 +1,5 @@
-//! One runner for agents and teams: from the command's options to the output and the exit code. The
-//! differences between agents and teams are in [`RunWork`] and [`RunEnding`].
+//! Runs an agent or a team for a command: from its options to the output and the exit code. The differences
+//! between agents and teams are in [`RunWork`] and [`RunEnding`].
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -35,14 +35,14 @@ use crate::term::asker::TerminalAsker;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::{LineTarget, RunProgress, status_style};
 
-/// The agent or team that is run on a task.
+/// An agent or a team with its task, ready to run.
 pub(crate) enum RunWork {
     Agent(Box<RunSpec>),
     Team(Box<TeamSpec>),
 }
 
 impl RunWork {
-    /// Runs it and leaves nothing behind.
+    /// Runs the work, and stores nothing.
     async fn run_unsaved(
         self,
         layers: Option<SessionLayers>,
@@ -62,7 +62,8 @@ impl RunWork {
         }
     }
 
-    /// Runs the work as the only turn of a session. With the outcome: the error if storing failed.
+    /// Runs the work as the only turn of a session. Also returns the error if the outcome could not be
+    /// stored.
     async fn run_as_session(
         self,
         store: &Store,
@@ -83,7 +84,7 @@ impl RunWork {
     }
 }
 
-/// How it ended.
+/// The outcome of the work.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum RunEnding {
@@ -92,7 +93,7 @@ enum RunEnding {
 }
 
 impl RunEnding {
-    /// As a run is saved and its receipts are shown.
+    /// The outcome in the form of a single agent's, as it is stored and shown.
     fn outcome_summary(&self) -> Cow<'_, Outcome> {
         match self {
             Self::Agent(outcome) => Cow::Borrowed(outcome),
@@ -100,7 +101,7 @@ impl RunEnding {
         }
     }
 
-    /// The agents, each with its subagents, and its place in a team.
+    /// The outcome of each agent; in a team, with the agent's path.
     fn agent_outcomes(&mut self) -> Vec<(Option<&str>, &mut Outcome)> {
         match self {
             Self::Agent(outcome) => vec![(None, outcome)],
@@ -111,7 +112,7 @@ impl RunEnding {
         }
     }
 
-    /// Why it did not complete.
+    /// The reason why the work did not complete.
     fn failure_reason(&self) -> String {
         match self {
             Self::Agent(outcome) => error_reason(outcome.error.as_ref()),
@@ -120,22 +121,23 @@ impl RunEnding {
     }
 }
 
-/// An outcome as programs read it.
+/// An outcome in the JSON output.
 #[derive(Serialize)]
 struct PrintedOutcome<'a> {
     #[serde(flatten)]
     outcome: &'a RunEnding,
-    /// How much was changed in overlays; absent where nothing was.
+    /// The amount of changes in overlays; absent if nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<ChangeStat>,
 }
 
-/// An error of a run, for a person.
+/// The text of a run's error, for a person.
 pub(crate) fn error_reason(error: Option<&RunError>) -> String {
     ShownText::multiline(&error.map_or_else(String::new, ToString::to_string)).to_string()
 }
 
-/// A command's `run`, whole. `work` says what is run, once there is a host to look in.
+/// Executes a run command: raises the OS sandbox, builds the host, calls `work` to get the agent or team,
+/// runs it, and prints the outcome.
 pub(crate) fn run_command(
     options: &RunOptions,
     given: Option<&str>,
@@ -176,7 +178,7 @@ pub(crate) fn run_command(
         }
         Ok::<_, Failure>((outcome, changed))
     });
-    // A thread that still waits for a person's answer must not keep the process.
+    // A thread that still waits for a person's answer must not keep the process alive.
     runtime.shutdown_background();
     progress.clear_moving_line();
     let (mut outcome, changed) = ended?;
@@ -196,6 +198,7 @@ pub(crate) fn run_command(
     exit
 }
 
+/// Collects what the host is built from: settings, models or a transcript, progress display and asker.
 fn make_assembly<'a>(
     options: &RunOptions,
     places: &'a HomePaths,
@@ -217,7 +220,7 @@ fn make_assembly<'a>(
     Ok(assembly.with_asker(Arc::new(TerminalAsker::new(out, progress))))
 }
 
-/// Runs the work: as the only turn of a session, or without a trace.
+/// Runs the work, as the only turn of a session or without storing it.
 async fn perform_work(
     work: RunWork,
     no_save: bool,
@@ -252,7 +255,8 @@ async fn perform_work(
     Ok((outcome, Some(SavedRun::new(store, unsaved, changed, out))))
 }
 
-/// Agents of a tenant run in the server only, with its limits, store and callers.
+/// Refuses the option for a tenant: its agents run only in the server, with the server's limits, store and
+/// callers.
 pub(crate) fn refuse_tenant(of: &NoTenant) -> Result<(), Failure> {
     of.refuse_tenant(
         "a tenant's agents run in the server, under its limits",
@@ -260,7 +264,7 @@ pub(crate) fn refuse_tenant(of: &NoTenant) -> Result<(), Failure> {
     )
 }
 
-/// Warns a person whose workspace holds belljar's home, since agents read all of a workspace.
+/// Warns a person if the workspace contains belljar's home, because agents can read the whole workspace.
 pub(crate) fn warn_of_home(places: &HomePaths, out: &TerminalOutput) {
     if places.home.starts_with(&places.workspace) {
         out.print_warning(format_args!(
@@ -271,7 +275,7 @@ pub(crate) fn warn_of_home(places: &HomePaths, out: &TerminalOutput) {
     }
 }
 
-/// How to set a model, and what works without: four lines in all.
+/// The failure without a configured model: how to configure one, and what works without, in four lines.
 pub(crate) fn no_model(places: &HomePaths) -> Failure {
     Failure::new("no model is configured")
         .with_exit(CommandExit::NoModel)
@@ -283,14 +287,14 @@ pub(crate) fn no_model(places: &HomePaths) -> Failure {
         .with_hint("without a model, `belljar demo` shows agents, tools and the sandbox at work")
 }
 
-/// The gaps in the OS sandbox for a run. The attachments' directory is made here, because that is impossible
-/// behind the sandbox.
+/// The gaps in the OS sandbox for a run. The attachments' directory is made here, because no directory can be
+/// made behind the sandbox.
 pub(crate) fn wall_gaps(
     transcript: Option<&Path>,
     attachments: Option<&Path>,
     places: &HomePaths,
 ) -> WallGaps {
-    // Where it cannot be made, whoever writes there says so.
+    // If the directory cannot be made, writing the first file into it reports the error.
     let attachments = attachments
         .filter(|directory| below::output_directory(directory, &places.workspace).is_ok());
     WallGaps {
@@ -303,12 +307,12 @@ pub(crate) fn wall_gaps(
     }
 }
 
-/// Prints the outcome of a run, and with `stream-json` its events, to stdout.
+/// Prints the outcome of a run to stdout, and with `stream-json` its events.
 struct RunPrinter<'a> {
     format: OutputFormat,
     out: &'a TerminalOutput,
     progress: &'a RunProgress,
-    /// One more than the number of the last event.
+    /// The number after the last event's.
     next: Arc<Mutex<u64>>,
 }
 
@@ -317,7 +321,7 @@ impl<'a> RunPrinter<'a> {
         Self { format, out, progress, next: Arc::default() }
     }
 
-    /// The receiver of the run's events: the progress display, or with `stream-json` lines of JSON on stdout.
+    /// The sink of the run's events: the progress display, or with `stream-json` lines of JSON on stdout.
     fn event_sink(&self) -> EventSink {
         if self.format != OutputFormat::StreamJson {
             return self.progress.event_sink();
@@ -325,7 +329,8 @@ impl<'a> RunPrinter<'a> {
         let (out, progress, next) =
             (self.out.clone(), self.progress.clone(), Arc::clone(&self.next));
         EventSink::with_listener(move |event: &Event| {
-            // The lock also keeps lines of several threads in the order of their numbers.
+            // The lock is held while a line is written, so that lines of several threads are in the order of
+            // their numbers.
             let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
             *next = (*next).max(event.seq.saturating_add(1));
             if let Err(failure) = out.json_line(event) {
@@ -334,6 +339,7 @@ impl<'a> RunPrinter<'a> {
         })
     }
 
+    /// Prints the outcome in the chosen form. `changes` = the amount of changes in overlays.
     fn print_outcome(
         &self,
         outcome: &RunEnding,
@@ -345,7 +351,8 @@ impl<'a> RunPrinter<'a> {
             RunEnding::Team(outcome) => &outcome.team,
         };
         match self.format {
-            // Escaped even in a pipe, which may end on a screen. The exact bytes are in the JSON.
+            // Escaped even if stdout is a pipe, because its reader may show the text on a screen. The exact
+            // bytes are in the JSON.
             OutputFormat::Text => {
                 self.out.print_text(&ShownText::multiline(&summary.output).to_string())
             }
@@ -363,7 +370,7 @@ impl<'a> RunPrinter<'a> {
     }
 }
 
-/// The last lines for a person, and the exit code.
+/// Prints the last lines for a person, and returns the exit code.
 fn conclude_run(
     outcome: &mut RunEnding,
     progress: &RunProgress,
@@ -400,7 +407,7 @@ fn conclude_run(
     }
 }
 
-/// How the budget that ended an agent is raised.
+/// Prints how to raise the limit that ended an agent.
 pub(crate) fn how_to_raise(outcome: &Outcome, out: &TerminalOutput) {
     let Some(RunError::Budget { exhausted }) = &outcome.error else { return };
     let key = match exhausted.meter {
@@ -419,7 +426,7 @@ pub(crate) fn how_to_raise(outcome: &Outcome, out: &TerminalOutput) {
     }
 }
 
-/// A failed run, with the remedy if known.
+/// The failure for a run that did not complete, with a hint if there is one.
 pub(crate) fn run_failure(outcome: &Outcome, why: &str) -> Failure {
     let failure = Failure::new(why);
     match &outcome.error {

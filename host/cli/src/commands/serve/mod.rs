@@ -56,17 +56,20 @@ use crate::setup::walls::{self, WallGaps, WallRaiser};
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// Where to listen where nothing is said.
+/// The address to listen on, unless the command line or the settings name one: this machine only.
 const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), USUAL_PORT);
 
-/// Default number of simultaneous jars: some 300 KiB each during work, and a turn with three parallel
+/// The default number of simultaneous jars. A working jar takes some 300 KiB, and a turn with three parallel
 /// subagents reserves four.
 const DEFAULT_JARS: u32 = 1_024;
 
-/// Turns that wait for a place where nothing is said.
+/// The default number of turns that wait for jars; a further turn is refused.
 const DEFAULT_QUEUE: u32 = 1_024;
 
+/// Runs the server. Steps in a fixed order: reads the settings, makes the data root, binds the listening
+/// address, raises the OS sandbox, starts the runtime and the log, opens the store and the tenants, serves
+/// until a signal.
 pub(crate) fn run(
     args: &ServeArgs,
     places: &HomePaths,
@@ -74,16 +77,16 @@ pub(crate) fn run(
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
     out.keep_log();
-    // Before anything is opened or started.
+    // Raised first, before anything is opened or a process started.
     let connections = connections_within(descriptors::raise_limit());
-    // Before they are read, so that later changes are noticed.
+    // The files are watched before they are read, so that a later change is noticed.
     let mut watched = WatchedFiles::from_files(own::settings_files(places));
     let settings = host::read_settings(places)?;
     watched.watch_further(own::further_files(&settings, places));
     let data = DataRoot::find_root(&args.data, &settings, places)?;
     data.create_root(places)?;
     ours::make_missing(&places.home);
-    // Behind the wall nothing can be bound any more.
+    // Behind the OS sandbox, no address can be bound.
     let (listener, address) = bind_listener(args, &settings.server)?;
     let names = server_names(args, &settings.server, address)?;
     let collector = SpanCollector::find_configured(&settings.server, env_variable)?;
@@ -137,8 +140,8 @@ pub(crate) fn run(
     served
 }
 
-/// The gaps in the wall for a server: it writes its store, and `written`: tenants' files, and its own
-/// workspace with `--apply`.
+/// The gaps in the OS sandbox for a server, which writes its store and `written`: the files of tenants, and
+/// with `--apply` its own workspace.
 pub(crate) fn wall_gaps(data: &DataRoot, written: Vec<PathBuf>) -> WallGaps {
     WallGaps {
         read: data.tenant_read_paths(),
@@ -150,7 +153,7 @@ pub(crate) fn wall_gaps(data: &DataRoot, written: Vec<PathBuf>) -> WallGaps {
     }
 }
 
-/// Starts the log, and the sending of traces if configured.
+/// Starts the log. If a collector is configured, also starts sending traces.
 fn start_telemetry(
     collector: Option<&SpanCollector>,
     runtime: &Runtime,
@@ -170,16 +173,16 @@ fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Where a server listens, by which names, and for how many connections.
+/// The listening address, the names in URLs of the server, and the most connections.
 struct ListenerNames {
     address: SocketAddr,
-    /// The operator wants other machines to reach the server.
+    /// True if the operator has asked for an address that other machines can reach.
     meant: bool,
     names: ServerNames,
     connections: u32,
 }
 
-/// The server, if it may listen there.
+/// Makes the server; an error if it may not listen on this address.
 async fn make_app(
     opener: TenantOpeningContext,
     server: &ServerSetting,
@@ -209,7 +212,8 @@ async fn make_app(
         let needed = store.tenant_registry().keys_needed().await.map_err(store_failure)?;
         say_who_is_let_in(keys, needed, &opener.out);
     } else {
-        // INV-377: nobody is admitted without a key even after the issuers are removed.
+        // INV-377: with issuers configured, callers need a key or token; this is still so after the issuers
+        // are removed.
         store.tenant_registry().need_keys(now_millis()).await.map_err(store_failure)?;
         let tenants = store.tenant_registry().list_tenants().await.map_err(store_failure)?;
         rules::say_idle(&server.issuers, &tenants, &opener.out);
@@ -247,7 +251,7 @@ async fn make_app(
     Ok(app)
 }
 
-/// An address that other machines reach has to be somebody's wish, not a habit of typing.
+/// The failure for an address that other machines can reach without the operator having asked for it.
 fn not_meant(address: SocketAddr) -> Failure {
     Failure::usage(format!(
         "other machines reach {address}, and what is said there is not encrypted"
@@ -257,7 +261,8 @@ fn not_meant(address: SocketAddr) -> Failure {
     .with_hint("or listen on this machine alone: `--listen 127.0.0.1:7411`")
 }
 
-/// INV-153: a server with tenants does not start with hooks that it could not run for them.
+/// INV-153: an error if there are tenants and a hook that is a command, because such a hook cannot be run for
+/// tenants.
 async fn refuse_command_hooks(tenancy: &TenantSettings, store: &Store) -> Result<(), Failure> {
     let hooks = tenancy.command_hooks();
     let Some(hook) = hooks.first() else { return Ok(()) };
@@ -277,7 +282,7 @@ async fn refuse_command_hooks(tenancy: &TenantSettings, store: &Store) -> Result
         .with_hint("or serve the operator alone: `belljar tenants disable NAME`"))
 }
 
-/// The warning about a server without a key: everybody is admitted, or nobody.
+/// Warns that a server without a key admits everybody on this machine, or nobody.
 fn say_who_is_let_in(keys: bool, needed: bool, out: &TerminalOutput) {
     match (keys, needed) {
         (true, _) => {}
@@ -290,8 +295,8 @@ fn say_who_is_let_in(keys: bool, needed: bool, out: &TerminalOutput) {
     }
 }
 
-/// The places of this machine hidden from callers. Places below homes and workspaces of tenants are added
-/// when a tenant is opened.
+/// The paths of this machine that callers must not see in texts. The paths of tenants' homes and workspaces
+/// are added when a tenant is opened.
 fn hidden_places(opener: &TenantOpeningContext) -> Vec<HiddenPlace> {
     let (places, data) = (opener.own.operator_places(), opener.own.data_root());
     let mut hidden = vec![
@@ -305,6 +310,7 @@ fn hidden_places(opener: &TenantOpeningContext) -> Vec<HiddenPlace> {
     hidden
 }
 
+/// Makes the admission of turns, with the configured numbers of jars and of waiting turns.
 fn make_admission(server: &ServerSetting) -> Arc<Admission> {
     Admission::new(
         count_or_default(server.jars, DEFAULT_JARS),
@@ -312,6 +318,8 @@ fn make_admission(server: &ServerSetting) -> Arc<Admission> {
     )
 }
 
+/// Serves callers until a signal. Resumes interrupted turns first, and warns about tenants that cannot be
+/// served.
 async fn serve_listener(
     app: &App,
     listener: TcpListener,
@@ -343,7 +351,8 @@ async fn serve_listener(
     }
     let (tenants, not_served) = app.count_tenants().await.map_err(store_failure)?;
     out.note(started_line(address, tenants, not_served, raised));
-    // The only line of the result: the starter now knows the address, and that the server answers.
+    // The only line on stdout: a program that started the server learns the address, and that the server
+    // answers.
     out.print_line(format_args!("listening on http://{address}"));
     say_where_the_page_is(app, address, out).await?;
     let _memory = memory::give_back_regularly();
@@ -352,8 +361,8 @@ async fn serve_listener(
     Ok(CommandExit::Completed)
 }
 
-/// INV-263: the address of the page, for a person at a terminal. If a key is needed, the address is a
-/// one-time link, which no log ever holds.
+/// INV-263: prints the address of the web page, for a person at a terminal. If a key is needed, this is a
+/// one-time link, which is never written to a log.
 async fn say_where_the_page_is(
     app: &App,
     address: SocketAddr,
@@ -375,7 +384,7 @@ async fn say_where_the_page_is(
     Ok(())
 }
 
-/// Where a browser of this machine finds the page.
+/// The URL by which a browser on this machine finds the page.
 fn page_at(address: SocketAddr) -> String {
     match (address.ip().is_unspecified(), address.port()) {
         (true, port) => format!("http://localhost:{port}"),
@@ -383,7 +392,7 @@ fn page_at(address: SocketAddr) -> String {
     }
 }
 
-/// Reads all settings again at each SIGHUP, until this is dropped.
+/// Reads all settings again at each SIGHUP, until the returned handle is dropped.
 #[cfg(unix)]
 fn reload_on_hangup(app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -404,7 +413,7 @@ fn reload_on_hangup(_app: &App) -> Result<AbortOnDropHandle<()>, Failure> {
     Ok(AbortOnDropHandle::new(tokio::spawn(async {})))
 }
 
-/// The running server, in one line.
+/// The note that the server runs, in one line: address, tenants and OS sandbox.
 fn started_line(
     address: SocketAddr,
     tenants: usize,
@@ -424,6 +433,8 @@ fn started_line(
     )
 }
 
+/// Binds the listening address: of the command line, of the settings, or the default. Returns the address
+/// with its real port.
 fn bind_listener(
     args: &ServeArgs,
     server: &ServerSetting,
@@ -441,12 +452,13 @@ fn cannot_listen(address: &str, error: &std::io::Error) -> Failure {
         .with_hint("choose another address: `--listen 127.0.0.1:PORT`")
 }
 
-/// The names of the server, beside this machine's.
+/// The names of the server from the command line and the settings, beside this machine's own.
 fn all_names<'a>(args: &'a ServeArgs, server: &'a ServerSetting) -> Vec<&'a String> {
     server.host_names.iter().chain(&args.host_name).collect()
 }
 
-/// The names of this machine, the address itself if specific, and the given names.
+/// The names that a request to the server may have: this machine's, the listening address if it is a single
+/// one, and the given names.
 fn server_names(
     args: &ServeArgs,
     server: &ServerSetting,

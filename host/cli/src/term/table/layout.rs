@@ -1,7 +1,6 @@
-//! How the cells of a table are laid out: in columns as wide as the screen allows; where they do not
-//! fit side by side, with the last text below its row; and if too narrow even for this, row by row with a
-//! line for each cell. A word that fits on a line is never broken, so that an id, a path or a name can be
-//! copied and searched for.
+//! Lays out the cells of a table: in columns, as wide as the screen allows. If the columns do not fit side by
+//! side, the last text is placed below its row; on a very narrow screen, each cell has its own line. A word
+//! that fits on a line is never broken, so that an id, a path or a name can be copied and searched for.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -9,57 +8,58 @@ use super::Cell;
 use crate::term::out::{self, TextStyle};
 use crate::term::wrap::words_and_commands;
 
-/// Columns for a word that is too long for any line, and has to be broken.
+/// The columns of each piece of a word that is too long for any line and has to be broken.
 const PIECE: usize = 32;
 
-/// Columns beside a heading, below which the heading gets a separate line.
+/// The columns that a text must have beside its heading; with fewer, the heading gets a separate line.
 const SHORTEST_PIECE: usize = 8;
 
-/// Columns by which the last text is indented below its row.
+/// The columns by which a last text below its row is indented.
 const HANG: usize = 4;
 
-/// Lines of a short last text beside its row: with more it is placed below.
+/// The most lines of a short last text beside its row; a longer one is placed below.
 const BESIDE: usize = 2;
 
-/// Columns from which a text is readable with any number of lines.
+/// The columns from which a text is readable, however many lines it has.
 const WELL_READ: usize = 40;
 
-/// Columns up to which a text is kept on one line before longer ones get room.
+/// The columns up to which a text is kept on one line before longer texts get more room.
 const SHORT_TEXT: usize = 22;
 
-/// Least columns of a long last text, because tasks and descriptions would become columns of single words.
+/// The least columns of a long last text, because a description would otherwise become a column of single
+/// words.
 const LAST: usize = 12;
 
-/// Columns below which a screen is not supported; lines are never made narrower.
+/// The columns of the narrowest supported screen; lines are never made narrower.
 const NARROWEST: usize = 20;
 
-/// Spaces between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
 
-/// Characters after which a too long word is best broken.
+/// Characters after which a word that is too long is preferably broken.
 const JOINTS: &[char] = &['-', '/', '_', '.', ':', ',', ';', '=', '@', '?', '&'];
 
-/// The rows and columns to lay out.
+/// The rows and columns of a table, with the style of its output.
 pub(crate) struct TableLayout<'a> {
     pub(crate) headings: &'a [String],
-    /// Which columns are set flush right.
+    /// For each column, whether it is a column of numbers, aligned right.
     pub(crate) numbers: &'a [bool],
     pub(crate) rows: &'a [Vec<Cell>],
     pub(crate) colour: bool,
 }
 
-/// How the rows of a table are set.
+/// The arrangement of a table's rows on a screen.
 enum RowPlan {
-    /// All columns side by side, with these widths.
+    /// All columns are side by side, with these widths.
     Beside(Vec<usize>),
-    /// All but the last side by side, and the last text below its row.
+    /// All columns but the last are side by side, with these widths; the last text is below its row.
     Hanging(Vec<usize>),
-    /// Each cell below the one before.
+    /// Each cell is below the one before, with its heading.
     Below,
 }
 
 impl TableLayout<'_> {
-    /// The lines for a screen of this many columns: none is longer, whatever the cells hold.
+    /// The lines for a screen of this many columns. No line is longer, whatever the cells contain.
     pub(crate) fn screen_lines(&self, width: usize) -> Vec<String> {
         let width = width.max(NARROWEST);
         match self.plan_rows(width) {
@@ -69,16 +69,16 @@ impl TableLayout<'_> {
         }
     }
 
-    /// Columns for the last text on a screen of `width`, beside its row or below.
+    /// The columns for the last text on a screen of `width` columns, beside its row or below.
     pub(crate) fn room_for_last(&self, width: usize) -> usize {
         let others = self.column_range().len().saturating_sub(1);
         let taken: usize = (0..others).map(|column| self.natural_width(column) + GAP).sum();
         let beside = width.saturating_sub(taken);
-        // A narrower one is squeezed by any cut text, and is placed below then.
+        // A narrower text would be placed below its row, where it has almost the whole width.
         if beside < WELL_READ { width.saturating_sub(HANG) } else { beside }
     }
 
-    /// The lines for a file or a program: one for each row, and nothing wrapped.
+    /// The lines for a file or a program: one line for each row, without wrapping.
     pub(crate) fn unbounded_lines(&self) -> Vec<String> {
         let widths =
             self.column_range().map(|column| self.natural_width(column)).collect::<Vec<_>>();
@@ -89,7 +89,7 @@ impl TableLayout<'_> {
         0..self.headings.len()
     }
 
-    /// Whether there is anything to say above the columns.
+    /// Returns whether any column has a heading.
     fn has_headings(&self) -> bool {
         self.headings.iter().any(|heading| !heading.is_empty())
     }
@@ -104,12 +104,13 @@ impl TableLayout<'_> {
         self.numbers.get(column).copied().unwrap_or(false)
     }
 
-    /// How wide the column is where nothing is wrapped.
+    /// The width of a column if nothing in it is wrapped.
     fn natural_width(&self, column: usize) -> usize {
         self.column_texts(column).flat_map(|text| text.split('\n')).map(width_of).max().unwrap_or(0)
     }
 
-    /// The column's least width for its longest word that fits on a line; numbers are never wrapped.
+    /// The least width of a column, by its longest word that fits on a line of `line` columns. Numbers are
+    /// never wrapped.
     fn least_width(&self, column: usize, line: usize) -> usize {
         if self.is_number(column) {
             return self.natural_width(column);
@@ -122,7 +123,7 @@ impl TableLayout<'_> {
         if is_last { longest.max(self.natural_width(column).min(LAST)) } else { longest }
     }
 
-    /// How the rows are set on a screen of this many columns.
+    /// Chooses the arrangement of the rows for a screen of `width` columns.
     fn plan_rows(&self, width: usize) -> RowPlan {
         let all = self.headings.len();
         let beside = self.fit_widths(all, width);
@@ -135,14 +136,14 @@ impl TableLayout<'_> {
         let hanging = may_hang.then(|| self.fit_widths(all - 1, width)).flatten();
         match (beside, hanging) {
             (None, Some(hanging)) => RowPlan::Hanging(hanging),
-            // Only where the rest of the row needs one line then.
+            // Only if the rest of each row then fits on one line.
             (Some(_), Some(hanging)) if self.is_natural(&hanging) => RowPlan::Hanging(hanging),
             (Some(beside), _) => RowPlan::Beside(beside),
             (None, None) => RowPlan::Below,
         }
     }
 
-    /// Whether the last text would become a high and narrow column.
+    /// Returns whether the last text would become a high and narrow column.
     fn is_squeezed(&self, widths: &[usize]) -> bool {
         let Some(last) = widths.last() else { return false };
         *last < WELL_READ && self.natural_width(widths.len() - 1) > BESIDE * last
@@ -152,8 +153,8 @@ impl TableLayout<'_> {
         widths.iter().enumerate().all(|(column, width)| *width == self.natural_width(column))
     }
 
-    /// The widths of the first columns, for lines of at most `width` columns. `None` = the words do not fit
-    /// side by side.
+    /// The widths of the first `columns` columns, for lines of at most `width`. `None` = their longest words
+    /// do not fit side by side.
     fn fit_widths(&self, columns: usize, width: usize) -> Option<Vec<usize>> {
         let room = width.checked_sub(GAP * columns.saturating_sub(1))?;
         let natural = (0..columns).map(|column| self.natural_width(column)).collect::<Vec<_>>();
@@ -172,7 +173,7 @@ impl TableLayout<'_> {
         Some(widths)
     }
 
-    /// Each row side by side except for the last text, which is indented below.
+    /// The lines of all rows: each row side by side except for its last text, which is indented below.
     fn hanging_lines(&self, widths: &[usize], screen: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let last = widths.len();
@@ -187,6 +188,7 @@ impl TableLayout<'_> {
         lines
     }
 
+    /// Appends one row and its indented last text to `lines`.
     fn hang_row(
         &self,
         row: &[Cell],
@@ -207,6 +209,7 @@ impl TableLayout<'_> {
         }
     }
 
+    /// The lines of all rows with all columns side by side, with the headings above.
     fn side_by_side(&self, widths: &[usize]) -> Vec<String> {
         let mut lines = Vec::new();
         if self.has_headings() {
@@ -220,14 +223,15 @@ impl TableLayout<'_> {
         lines
     }
 
-    /// Appends one row to `lines`, in as many lines as its highest cell has.
+    /// Appends one row to `lines`; it takes as many lines as its highest cell.
     fn set_row(&self, row: &[Cell], widths: &[usize], lines: &mut Vec<String>) {
         let cells = row.iter().zip(widths).map(|((text, _), width)| wrap_text(text, *width));
         let cells = cells.collect::<Vec<_>>();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
         for line in 0..height {
             let mut set = String::new();
-            // Spaces are counted, and written only before a following text, so that no line ends with spaces.
+            // Spaces are counted first, and written only before a following text, so that no line ends with
+            // spaces.
             let mut owed = 0;
             for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
                 let text = cell.get(line).map_or("", String::as_str);
@@ -247,10 +251,10 @@ impl TableLayout<'_> {
         }
     }
 
-    /// Each row as a block of `heading  text`, with a blank line before the next.
+    /// The lines of all rows, each as a block of `heading  text` lines, with a blank line between blocks.
     fn one_below_the_other(&self, width: usize) -> Vec<String> {
         let label = self.headings.iter().map(|heading| width_of(heading)).max().unwrap_or(0);
-        // On a narrower screen a heading gets a separate line.
+        // On a narrow screen, a heading gets a separate line above its text.
         let beside = label + GAP + SHORTEST_PIECE <= width;
         let indent = if beside && label > 0 { label + GAP } else { 0 };
         let mut lines = Vec::new();
@@ -272,7 +276,7 @@ impl TableLayout<'_> {
                 {
                     let text = self.paint_cell(row, column, text.trim_start());
                     if outdented {
-                        // A word that needs the whole line: its heading is above.
+                        // A word needs the whole line, so its heading is on the line above.
                         lines.extend(heads.by_ref().map(|head| self.paint_bold(&head)));
                         lines.push(text);
                         continue;
@@ -290,6 +294,7 @@ impl TableLayout<'_> {
         out::paint_text(self.colour && !text.is_empty(), TextStyle::Bold, text)
     }
 
+    /// Applies the style of the cell to a piece of its text.
     fn paint_cell(&self, row: &[Cell], column: usize, text: &str) -> String {
         match row.get(column).and_then(|(_, style)| *style) {
             Some(style) => out::paint_text(self.colour, style, text),
@@ -298,7 +303,8 @@ impl TableLayout<'_> {
     }
 }
 
-/// The column for the next bit of room: short texts are completed first, then the highest one.
+/// The column that gets the next free column of the screen: first short texts until they fit on one line,
+/// then the column with the most lines.
 fn neediest_column(widths: &[usize], natural: &[usize]) -> Option<usize> {
     let wanting = || {
         let all = widths.iter().zip(natural).enumerate();
@@ -306,31 +312,31 @@ fn neediest_column(widths: &[usize], natural: &[usize]) -> Option<usize> {
     };
     let short = wanting().filter(|(_, (_, natural))| **natural <= SHORT_TEXT);
     let short = short.min_by_key(|(_, (width, natural))| **natural - **width);
-    // Lines that a cell takes, in thousandths.
+    // The number of lines that a cell takes, in thousandths.
     let lines = |width: usize, natural: usize| natural * 1_000 / width.max(1);
     let highest = wanting().max_by_key(|(_, (width, natural))| lines(**width, **natural));
     short.or(highest).map(|(column, _)| column)
 }
 
-/// The columns that a terminal gives a text: two for a character of Chinese or an emoji.
+/// The number of columns that a text takes on a terminal: two for a Chinese character or an emoji.
 pub(crate) fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// A line of a text.
+/// One line of a wrapped text.
 struct LinePiece {
     text: String,
-    /// Whether the piece is a word that fits only without the indent.
+    /// True if the line has no indent, because its word would not fit with it.
     outdented: bool,
 }
 
-/// The text in lines of at most `width` columns: broken at spaces, within a word only where the
-/// word is longer than a line.
+/// Breaks a text into lines of at most `width` columns: at spaces, and within a word only if the word is
+/// longer than a line.
 pub(crate) fn wrap_text(text: &str, width: usize) -> Vec<String> {
     wrap_pieces(text, width, width).into_iter().map(|piece| piece.text).collect()
 }
 
-/// The same for indented lines. A word that fits without the indent, in `wide` columns, is not broken.
+/// As `wrap_text`, for indented lines. A word that fits into `wide` columns without the indent is not broken.
 fn wrap_pieces(text: &str, width: usize, wide: usize) -> Vec<LinePiece> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -339,10 +345,10 @@ fn wrap_pieces(text: &str, width: usize, wide: usize) -> Vec<LinePiece> {
             continue;
         }
         let mut line = String::new();
-        // Whether nothing stands on this line yet, not even an indent.
+        // True if nothing is on this line yet, not even an indent.
         let mut fresh = true;
         for word in words_and_commands(paragraph) {
-            // A command is never broken here; the terminal breaks one longer than any line.
+            // A command is not broken here; the terminal itself breaks one that is longer than a line.
             let is_command = word.contains(' ') && width_of(word) > width;
             if is_command || (width + 1..=wide).contains(&width_of(word)) {
                 flush_line(&mut line, &mut lines);
@@ -370,7 +376,7 @@ fn wrap_pieces(text: &str, width: usize, wide: usize) -> Vec<LinePiece> {
     lines
 }
 
-/// Ends the line, unless it has only the indent of a word without room.
+/// Ends the line, unless it consists only of an indent whose word did not fit.
 fn flush_line(line: &mut String, lines: &mut Vec<LinePiece>) {
     let ended = std::mem::take(line);
     let text = ended.trim_end();
@@ -379,7 +385,7 @@ fn flush_line(line: &mut String, lines: &mut Vec<LinePiece>) {
     }
 }
 
-/// A word in pieces of at most `width` columns, cut after joints where there are any.
+/// Breaks a word into pieces of at most `width` columns, preferably after one of `JOINTS`.
 fn break_word(word: &str, width: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -387,7 +393,7 @@ fn break_word(word: &str, width: usize) -> Vec<&str> {
         let fits = |end: &usize| rest.get(..*end).is_some_and(|head| width_of(head) <= width);
         let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
         let first = rest.chars().next().map_or(0, char::len_utf8);
-        // A character that is wider than the column stands there all the same.
+        // A character wider than the column is a piece all the same.
         let end = ends.take_while(fits).last().unwrap_or(first);
         let head = rest.get(..end).unwrap_or(rest);
         let cut = head.rfind(JOINTS).map_or(end, |at| at + 1);
