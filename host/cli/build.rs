@@ -1,12 +1,12 @@
 //! Embeds the binary's data: the stock agents with the demo, the built tool components with manifests and
 //! machine code, and the SDK for `belljar tools new`.
 //!
-//! The machine code is for the processor that builds; with `BELLJAR_ANY_PROCESSOR` set, as for a
-//! release, for every processor of the target. If the code does not load, the component is compiled at its
-//! first use, like a stranger's.
+//! The machine code is for the processor of the building machine. With `BELLJAR_ANY_PROCESSOR` set, as for a
+//! release, it is for every processor of the target. If the code does not load, the component is compiled at
+//! its first use, like a stranger's.
 //!
-//! A build script rather than a macro, because cargo then sees every file: a changed or a new
-//! one rebuilds the binary.
+//! This is a build script and not a macro, because cargo then knows every file: a changed or new file
+//! rebuilds the program.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,24 +17,25 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use sha2::{Digest as _, Sha256};
 
-/// Machine code that runs on every processor of the target, if a little slower.
+/// The variable for machine code that runs on every processor of the target, a little slower.
 const ANY_PROCESSOR: &str = "BELLJAR_ANY_PROCESSOR";
 
-/// Set: large machine code is left in the build's own directory, for a
-/// release to install beside the program.
+/// The variable with which large machine code is written to files in the build's output directory. A release
+/// installs these beside the program.
 const CODE_BESIDE: &str = "BELLJAR_CODE_BESIDE";
 
-/// With [`CODE_BESIDE`], machine code of so many bytes is kept beside the program.
+/// With [`CODE_BESIDE`], machine code of at least this many bytes is written to a file.
 const BESIDE_FROM: usize = 2 << 20;
 
-/// Machine code from this size on is embedded uncompressed, because unpacking would be most of a first call's
-/// time. Smaller code is packed, at half the size.
+/// Machine code of at least this many bytes is embedded uncompressed, because unpacking would take most of
+/// the time of a first call. Smaller code is packed, at half the size.
 const IN_PLACE_FROM: usize = 8 << 20;
 
 /// The file ending of a component that stays compressed: large, and seldom used. The component is compiled at
 /// its first use, and a release installs its code beside the program.
 const COMPRESSED: &str = ".wasm.zst";
 
+/// Writes the source file `embedded.rs` with the tables of all embedded files.
 fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let root = root.canonicalize()?;
@@ -46,7 +47,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("embedded.rs"), code)
 }
 
-/// One table of `(path, content)`, sorted by path.
+/// Writes a table of `(path, content)` pairs, sorted by path.
 fn write_tree_table(
     code: &mut String,
     name: &str,
@@ -66,6 +67,7 @@ fn write_tree_table(
     Ok(())
 }
 
+/// Collects the files below a directory, without the names in `without`, and tells cargo to watch them.
 fn collect_files(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", from.display());
     for entry in fs::read_dir(from)? {
@@ -84,7 +86,8 @@ fn collect_files(from: &Path, without: &[&str], files: &mut Vec<PathBuf>) -> io:
     Ok(())
 }
 
-/// One row for each component in `tools/prebuilt`, with the manifest from its source directory.
+/// Writes the table of stock tools: a row for each component in `tools/prebuilt`, with the manifest from its
+/// source directory.
 fn stock_tools(code: &mut String, tools: &Path, out: &Path) -> io::Result<()> {
     println!("cargo:rerun-if-env-changed={ANY_PROCESSOR}");
     println!("cargo:rerun-if-env-changed={CODE_BESIDE}");
@@ -199,7 +202,7 @@ fn write_compressed_row(
     ))
 }
 
-/// The digest that a manifest states of a component.
+/// The digest that a manifest states for a component.
 fn stated_digest(manifest: &str, name: &str) -> Option<[u8; 32]> {
     let section = manifest.split_once(&format!("[{name}]\n"))?.1;
     let line = section.lines().find_map(|line| line.strip_prefix("digest = \""))?;
@@ -211,22 +214,22 @@ fn stated_digest(manifest: &str, name: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// A component, packed as small as possible: it is unpacked only for inspection, or if its machine code does
-/// not load, and 30 ms are negligible then.
+/// Compresses a component as small as possible. It is unpacked only for inspection, or if its machine code
+/// does not load; 30 ms do not matter then.
 fn deflate_component(wasm: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(wasm)?;
     encoder.finish()
 }
 
-/// A unique file name for this machine code.
+/// A file name for this machine code, unique by its content.
 fn file_name(tool: &str, code: &[u8]) -> String {
     let digest = Sha256::digest(code);
     let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("{tool}-{digest}.code")
 }
 
-/// The machine code of a component.
+/// Compiles a component to machine code.
 fn compile_component(wasm: &[u8]) -> Result<Vec<u8>, String> {
     let target = env::var("TARGET").unwrap_or_default();
     let own = env::var("HOST").is_ok_and(|host| host == target);

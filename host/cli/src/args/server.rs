@@ -56,10 +56,10 @@ pub(crate) struct ServeArgs {
     pub(crate) data: DataArg,
 }
 
-/// The port where nothing is said.
+/// The port that the server listens on by default.
 pub(crate) const USUAL_PORT: u16 = 7411;
 
-/// An address with a port, or a port, which is then this machine's own.
+/// Parses an address with a port, or only a port, which means this machine's loopback address.
 fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -68,7 +68,8 @@ fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Some(port) = port(text) {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }
-    // What somebody may have meant; nobody is guessed to want other machines in.
+    // The error suggests a valid form: the typed address with a port, otherwise this machine's loopback
+    // address. It never suggests an address that other machines reach unless the person typed it.
     let address = match text.trim_matches(['[', ']']).parse::<IpAddr>() {
         Ok(address) => SocketAddr::new(address, USUAL_PORT),
         Err(_) => {

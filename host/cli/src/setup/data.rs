@@ -1,4 +1,4 @@
-//! The data root: the store, and the homes and workspaces of tenants.
+//! The data root: the directory with the server's store, and with the homes and workspaces of tenants.
 //!
 //! ```text
 //! ROOT/store/belljar.db
@@ -30,23 +30,23 @@ use crate::setup::exit::{CommandExit, Failure, format_error_chain};
 use crate::setup::home::{HomePaths, STORE, STORE_FILE, create_private, gather_store, not_written};
 use crate::setup::host;
 
-/// Where the workspaces of tenants lie, below the root.
+/// The name of the directory of tenants' workspaces, below the root.
 pub(crate) const WORKSPACES: &str = "workspaces";
 
 /// The directory beside a tenant's home in which an earlier version of belljar put the tenant's workspace.
 pub(crate) const OLDER_WORKSPACE: &str = "workspace";
 
-/// The data root of this machine.
+/// The path of the data root.
 #[derive(Debug, Clone)]
 pub(crate) struct DataRoot {
     root: PathBuf,
-    /// Whether `chat` writes to the same directory.
+    /// True if `chat` stores its sessions in the same directory.
     is_own: bool,
 }
 
 impl DataRoot {
-    /// The data root of the command line, otherwise of the settings, otherwise the directory of `chat`'s
-    /// sessions.
+    /// Finds the data root: the one of the command line, otherwise of the settings, otherwise the directory
+    /// of `chat`'s sessions.
     pub(crate) fn find_root(
         arg: &DataArg,
         settings: &Settings,
@@ -62,11 +62,11 @@ impl DataRoot {
         Ok(Self { is_own: root == own, root })
     }
 
-    /// Makes the root where it is not there.
+    /// Makes the root's directories, if missing.
     pub(crate) fn create_root(&self, places: &HomePaths) -> Result<(), Failure> {
         let failed = |path: &Path, error: io::Error| not_written("create", path, &error);
         create_private(&self.root).map_err(|error| failed(&self.root, error))?;
-        // What is not there when the OS sandbox goes up is not let through later.
+        // The OS sandbox can only let through directories that exist when it is raised.
         for path in self.tenant_read_paths() {
             below::in_home(&self.root, &path).map_err(|error| failed(&path, error))?;
         }
@@ -125,7 +125,7 @@ impl DataRoot {
     }
 }
 
-/// Opens the store at this path for one command, and closes it afterwards.
+/// Opens the store at `path` for one command, runs `work` on it, and closes it.
 pub(crate) fn in_store<T>(
     path: &Path,
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
@@ -149,7 +149,7 @@ pub(crate) fn with_store<T>(
     in_store(&data.store_path(), async |store| work(store, &data).await)
 }
 
-/// The store's error, as a failure of the command.
+/// The failure of a command for an error of the store.
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     match error {
         StoreError::NotFound { .. }
@@ -160,7 +160,7 @@ pub(crate) fn store_failure(error: StoreError) -> Failure {
     }
 }
 
-/// Writes to the audit log of a tenant what the person at the command line did.
+/// Writes the action of the person at the command line to the audit log of a tenant.
 pub(crate) async fn write_audit(
     store: &Store,
     tenant: &str,
@@ -184,12 +184,12 @@ pub(crate) async fn write_audit(
         .map_err(store_failure)
 }
 
-/// Now, in milliseconds since 1970.
+/// The present time, in milliseconds since 1970.
 pub(crate) fn now_millis() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// A time of the store, for a person.
+/// A time of the store in the form for a person.
 pub(crate) fn shown_time(milliseconds: i64) -> String {
     match jiff::Timestamp::from_millisecond(milliseconds) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),

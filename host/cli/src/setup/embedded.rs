@@ -1,5 +1,5 @@
-//! The files that the binary carries: stock agents, stock tools, the demo, the SDK for tool
-//! authors. `build.rs` writes the tables.
+//! The files inside the program: stock agents, stock tools, the demo, and the SDK for authors of tools. The
+//! build script makes the tables of these files.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -14,45 +14,45 @@ use crate::setup::exit::Failure;
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// A tool component that comes with belljar.
+/// A tool component that is part of belljar.
 pub(crate) struct StockTool {
-    /// The directory under `tools/`; for a component with one tool also the tool's name.
+    /// The component's directory below `tools/`. For a component with a single tool, also the tool's name.
     pub(crate) name: &'static str,
-    /// The component.
+    /// The component, compressed.
     wasm: PackedComponent,
-    /// Its SHA-256.
+    /// The SHA-256 of the component.
     digest: [u8; 32],
-    /// Its machine code.
+    /// Where the component's machine code is.
     code: CodeLocation,
-    /// Its `tool.toml`.
+    /// The text of the component's `tool.toml`.
     pub(crate) manifest: &'static str,
 }
 
-/// Where the machine code of a stock tool is.
+/// Where the machine code of a stock tool is stored.
 enum CodeLocation {
-    /// In the program.
+    /// In the program itself.
     Here(StockCode),
-    /// In a file that is installed with the program.
+    /// In a file that is installed beside the program.
     #[allow(dead_code, reason = "how a release is built")]
     Beside(&'static beside::BuildFile),
-    /// Absent: compiled at the first use, and cached.
+    /// Nowhere: the component is compiled at its first use, and cached.
     AtFirstUse,
 }
 
-/// How a component is kept.
+/// How a stock component is stored.
 enum PackedComponent {
-    /// In the program, deflated.
+    /// In the program, compressed by deflate.
     Deflated(&'static [u8]),
     /// In the program, compressed by zstd.
     #[allow(dead_code, reason = "not how a release is built")]
     Compressed(&'static [u8]),
-    /// The same in a file that is installed with the program.
+    /// Compressed by zstd, in a file that is installed beside the program.
     #[allow(dead_code, reason = "how a release is built")]
     Beside(&'static beside::BuildFile),
 }
 
 impl StockTool {
-    /// The component.
+    /// Unpacks the component.
     pub(crate) fn to_wasm(&self) -> Wasm {
         match self.wasm {
             PackedComponent::Deflated(bytes) => {
@@ -80,7 +80,7 @@ fn inflate_bytes(packed: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Most bytes of a compressed component.
+/// Most bytes of a component after decompression.
 const MAX_DECOMPRESSED: u64 = 64 << 20;
 
 /// Unpacks bytes compressed by the build; `None` = malformed.
@@ -91,7 +91,8 @@ fn decompress_bytes(packed: &[u8]) -> Option<Vec<u8>> {
     Some(whole)
 }
 
-/// Opens the files installed with the program in time: behind the OS sandbox their directory is out of reach.
+/// Opens the files that are installed beside the program. Must be called before the OS sandbox is raised,
+/// because their directory is unreadable behind it.
 pub(crate) fn open_what_lies_beside() {
     for tool in STOCK_TOOLS {
         if let CodeLocation::Beside(file) = &tool.code {
@@ -103,15 +104,15 @@ pub(crate) fn open_what_lies_beside() {
     }
 }
 
-/// Bytes aligned to 64 KiB, for code that runs in place.
+/// Bytes that are aligned to 64 KiB, for machine code that runs in place.
 #[repr(C, align(65536))]
 #[allow(dead_code, reason = "a release keeps such code in a file")]
 struct OnAPage<T>(T);
 
-/// The tools of a stock component, from its own description.
+/// A stock component's list of tools, as made by the build.
 #[derive(serde::Deserialize)]
 pub(crate) struct StockDescription {
-    /// SHA-256 of the component, in hexadecimal.
+    /// The SHA-256 of the component, in hexadecimal.
     digest: String,
     tools: Vec<ToolInfo>,
 }
@@ -128,7 +129,7 @@ pub(crate) fn bring_stock_tools(sandbox: &Sandbox) -> Result<(), Failure> {
         if let Some(stock) = STOCK_TOOLS.iter().find(|stock| stock.name == name) {
             let code = match &stock.code {
                 CodeLocation::Here(code) => Some(*code),
-                // Without the file it is compiled, like a stranger's.
+                // If the file is missing, the component is compiled like a stranger's.
                 CodeLocation::Beside(file) => file.machine_code().map(StockCode::InPlace),
                 CodeLocation::AtFirstUse => None,
             };
@@ -150,7 +151,7 @@ pub(crate) fn files_below<'a>(
     tree.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?, *bytes)))
 }
 
-/// An embedded file, by its path.
+/// The content of an embedded file.
 pub(crate) fn find_file(
     tree: &'static [(&'static str, &'static [u8])],
     path: &str,
@@ -162,7 +163,7 @@ pub(crate) fn find_file(
     Ok(bytes)
 }
 
-/// An embedded text, by its path.
+/// The content of an embedded text file.
 pub(crate) fn find_text(
     tree: &'static [(&'static str, &'static [u8])],
     path: &str,
@@ -171,7 +172,7 @@ pub(crate) fn find_text(
         .map_err(|_| Failure::new(format!("the embedded file `{path}` is not text")))
 }
 
-/// Writes embedded files below a directory that is new or the caller's own.
+/// Writes embedded files into the directory `to`, which is new or belongs to the caller.
 pub(crate) fn unpack_files(
     files: impl Iterator<Item = (&'static str, &'static [u8])>,
     to: &Path,

@@ -1,10 +1,10 @@
-//! Exit codes, and failures with one.
+//! The exit codes of commands, and the failure type, which has one.
 
 use std::fmt;
 
 use belljar_definition::Diagnostic;
 
-/// How the process ends. [`EXITS`] says what each means.
+/// The way in which a command ends. [`EXITS`] explains each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CommandExit {
     Completed,
@@ -17,14 +17,15 @@ pub(crate) enum CommandExit {
     Cancelled,
 }
 
-/// A row of the documented table.
+/// A row of the table of exit codes.
 pub(crate) struct ExitRow {
     pub(crate) exit: CommandExit,
     pub(crate) code: u8,
     pub(crate) meaning: &'static str,
 }
 
-/// Every exit code: the one table behind the code, `--help` and the docs.
+/// Every exit code with its number and meaning: the one source for the process, `--help` and the
+/// documentation.
 pub(crate) const EXITS: &[ExitRow] = &[
     ExitRow { exit: CommandExit::Completed, code: 0, meaning: "done; a run completed" },
     ExitRow {
@@ -53,18 +54,18 @@ pub(crate) const EXITS: &[ExitRow] = &[
 ];
 
 impl CommandExit {
-    /// The number that the shell sees.
+    /// The number that the shell gets.
     pub(crate) fn code(self) -> u8 {
         EXITS.iter().find(|row| row.exit == self).map_or(1, |row| row.code)
     }
 
-    /// The worse of both, as scripts would want it told: any failure over success.
+    /// The worse of two exits, for a script: any failure is worse than success.
     pub(crate) fn worse_of(self, other: Self) -> Self {
         self.max(other)
     }
 }
 
-/// The table as it stands below `--help`.
+/// The table of exit codes, as shown below `--help`.
 pub(crate) fn exit_table() -> String {
     let mut text = "Exit codes:\n".to_owned();
     for row in EXITS {
@@ -83,7 +84,8 @@ pub(crate) fn help_of_all() -> String {
     )
 }
 
-/// Why a command ended without doing its work. Printed once, by [`crate::term::out::TerminalOutput::print_failure`].
+/// The reason why a command ended without doing its work. Printed once, by
+/// [`crate::term::out::TerminalOutput::print_failure`].
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: CommandExit,
@@ -94,7 +96,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something could not be done.
+    /// The failure of an attempt, for example to read a file.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             exit: CommandExit::Failed,
@@ -104,12 +106,12 @@ impl Failure {
         }
     }
 
-    /// The caller has to change what was given.
+    /// The failure of a caller, who has to change the command line or a file.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: CommandExit::Usage, ..Self::new(message) }
     }
 
-    /// Files that are not valid.
+    /// The failure for invalid files.
     pub(crate) fn from_diagnostics(
         message: impl Into<String>,
         diagnostics: Vec<Diagnostic>,
@@ -123,7 +125,7 @@ impl Failure {
         self
     }
 
-    /// The message and its hints, a line each.
+    /// The message, followed by its hints, one line each.
     pub(crate) fn with_hints(&self) -> String {
         let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
         std::iter::once(self.message.clone()).chain(hints).collect()
@@ -142,7 +144,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Causes are joined with `: `; lines that begin with `hint: ` become hints.
+/// The causes are joined with `: `. Lines in them that begin with `hint: ` become hints.
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         let text = format!("{error:#}");
@@ -155,7 +157,7 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// An error with its causes, without repetition.
+/// An error with its causes, in one text without repetition.
 pub(crate) fn format_error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! The owner of a command's agents and tools: the operator, or a tenant. Agents made through the API are in
-//! the store, and the command line finds them like the server.
+//! The owner of the agents and tools that a command works on: the operator, or a tenant. Agents made through
+//! the API are in the store, and the command line finds them as the server does.
 
 use std::path::PathBuf;
 
@@ -19,26 +19,25 @@ use crate::setup::host::{self, HostAssembly};
 use crate::setup::walls::{WallGaps, WallRaiser};
 use crate::term::out::TerminalOutput;
 
-/// The places of an owner's agent files, and the owner's agents in the store, which were made through the
-/// API.
+/// The owner of agents and tools: the paths of its files, and its agents in the store.
 #[derive(Debug)]
 pub(crate) struct AgentOwner {
-    /// The operator's own places, or those of the tenant.
+    /// The paths of the operator or of the tenant.
     pub(crate) places: HomePaths,
-    /// The tenant, where it is not the operator's own.
+    /// The name of the tenant; `None` = the operator.
     pub(crate) tenant: Option<String>,
-    /// The data root, where the command line names one.
+    /// The data root that the command line names; `None` = the one in the settings.
     data: Option<PathBuf>,
     in_store: Vec<SourceFile>,
 }
 
 impl TenantArg {
-    /// The named tenant; `None` = no name, or the name of the command line's own tenant.
+    /// The tenant that the command line names; `None` = none, or the operator's own.
     pub(crate) fn other_tenant(&self) -> Option<&str> {
         self.tenant.as_deref().filter(|name| *name != TENANT)
     }
 
-    /// Moves a tenant's files from an older program's places.
+    /// Moves a tenant's files from where older versions of belljar had them.
     pub(crate) fn move_old_files(&self, operator: &HomePaths) -> Result<(), Failure> {
         match self.other_tenant() {
             Some(_) => self.data_root(operator)?.create_root(operator),
@@ -46,19 +45,19 @@ impl TenantArg {
         }
     }
 
-    /// Whether the command line names a tenant or a data root. Otherwise the operator's own files are used,
-    /// and no store is opened for them.
+    /// Returns whether the command line names a tenant or a data root. Otherwise the operator's own files are
+    /// used, without a store.
     pub(crate) fn is_named(&self) -> bool {
         self.tenant.is_some() || self.data.data.is_some()
     }
 
-    /// A command for the same tenant and data root, as a person would type it.
+    /// A command for the same tenant and data root, as a person would type it, for a hint.
     pub(crate) fn format_command(&self, command: &str) -> String {
         command_of(command, self.other_tenant(), self.data.data.as_deref())
     }
 
-    /// Writes a line to the owner's audit log about the person's action on these objects. `done` is the rest
-    /// of the message after a failure: the action took place all the same.
+    /// Writes the person's action on these objects to the owner's audit log. `done` = the end of the message
+    /// if this fails, because the action itself took place.
     pub(crate) fn audit_action(
         &self,
         operator: &HomePaths,
@@ -78,12 +77,12 @@ impl TenantArg {
         })
     }
 
-    /// The data root. Nothing is made.
+    /// The data root that the command works on. Creates nothing.
     pub(crate) fn data_root(&self, operator: &HomePaths) -> Result<DataRoot, Failure> {
         DataRoot::find_root(&self.data, &host::read_settings(operator)?, operator)
     }
 
-    /// The gaps in the OS sandbox that looking there needs besides.
+    /// The gaps in the OS sandbox that are needed to look up the owner.
     pub(crate) fn wall_gaps(&self, operator: &HomePaths) -> Result<WallGaps, Failure> {
         let data = self.data_root(operator)?;
         if !data.store_path().is_file() {
@@ -95,7 +94,7 @@ impl TenantArg {
 }
 
 impl NoTenant {
-    /// Refuses a tenant, for this reason.
+    /// Refuses the option for a tenant, with this reason and hint.
     pub(crate) fn refuse_tenant(&self, why: &str, hint: &str) -> Result<(), Failure> {
         match self.tenant.as_deref() {
             None | Some(TENANT) => Ok(()),
@@ -107,23 +106,23 @@ impl NoTenant {
 }
 
 impl AgentOwner {
-    /// The operator, without a look into the store.
+    /// The operator as the owner, without the agents in the store.
     fn for_operator(operator: &HomePaths) -> Self {
         Self { places: operator.clone(), tenant: None, data: None, in_store: Vec::new() }
     }
 
-    /// The named owner; the operator without a name.
+    /// The owner that the command line names; the operator without a name.
     pub(crate) fn for_tenant(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
         if of.is_named() { Self::look_up(of, operator) } else { Ok(Self::for_operator(operator)) }
     }
 
-    /// As [`Self::for_tenant`], for a command that changes something.
+    /// As [`Self::for_tenant`], for a command that changes the owner's files.
     pub(crate) fn to_change(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
         of.move_old_files(operator)?;
         Self::for_tenant(of, operator)
     }
 
-    /// Like [`Self::for_tenant`], behind the OS sandbox, with the command's further gaps.
+    /// As [`Self::for_tenant`], and raises the OS sandbox with the command's gaps `through`.
     pub(crate) fn behind_wall(
         of: &TenantArg,
         operator: &HomePaths,
@@ -139,8 +138,8 @@ impl AgentOwner {
         Self::for_tenant(of, operator)
     }
 
-    /// Looks up the tenant, and its agents in the store. Makes nothing: without a store, the operator is the
-    /// only owner.
+    /// Looks up the owner and its agents in the store. Creates nothing: without a store, only the operator
+    /// exists.
     pub(crate) fn look_up(of: &TenantArg, operator: &HomePaths) -> Result<Self, Failure> {
         let data = of.data_root(operator)?;
         if !data.store_path().is_file() {
@@ -155,12 +154,12 @@ impl AgentOwner {
         Ok(Self { data: of.data.data.clone(), ..found })
     }
 
-    /// The host with all of the owner's agents.
+    /// Builds the host with all of the owner's agents.
     pub(crate) fn build_host(&self, out: &TerminalOutput) -> Result<Host, Failure> {
         self.host_in(&self.places, out)
     }
 
-    /// The host with all of the owner's agents, for other places, for example another workspace.
+    /// Builds the host with all of the owner's agents, for other paths, for example for another workspace.
     pub(crate) fn host_in(
         &self,
         places: &HomePaths,

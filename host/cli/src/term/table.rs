@@ -1,5 +1,5 @@
-//! Tables for people: columns without lines, never wider than the terminal. Without a terminal, one line for
-//! each row.
+//! Tables for people: columns without rules, never wider than the terminal. On other output, each row is one
+//! line.
 
 mod layout;
 
@@ -8,30 +8,31 @@ use belljar_policy::ShownText;
 use self::layout::TableLayout;
 use crate::term::out::{TerminalOutput, TextStyle};
 
-/// A text, with its style on a terminal.
+/// The text of a cell, and its style on a terminal.
 pub(crate) type Cell = (String, Option<TextStyle>);
 
-/// A table being filled.
+/// A table that rows are added to.
 pub(crate) struct TextTable {
     headings: Vec<String>,
-    /// Which columns are set flush right.
+    /// For each column, whether it is a column of numbers, aligned right.
     numbers: Vec<bool>,
     rows: Vec<Vec<Cell>>,
     colour: bool,
-    /// Most characters of the last text where there is no terminal, if it is cut at all.
+    /// The most characters of each row's last text on other output than a terminal; `None` = it is not cut.
     cut: Option<usize>,
 }
 
-/// Lines of a cut last text on a terminal, approximately.
+/// The most lines of a cut last text on a terminal, approximately.
 const CUT_LINES: usize = 2;
 
 impl TextTable {
-    /// A table with these headings. A heading that begins with `>` marks a column of numbers,
-    /// aligned right.
+    /// Makes a table with these headings. A heading that begins with `>` marks a column of numbers, aligned
+    /// right.
     pub(crate) fn new(out: &TerminalOutput, headings: &[&str]) -> Self {
         Self::with_headings(headings, out.has_colours())
     }
 
+    /// As [`Self::new`], with or without colours.
     fn with_headings(headings: &[&str], colour: bool) -> Self {
         let numbers = headings.iter().map(|heading| heading.starts_with('>')).collect();
         let headings =
@@ -39,26 +40,27 @@ impl TextTable {
         Self { headings, numbers, rows: Vec::new(), colour, cut: None }
     }
 
-    /// Cuts the last text of each row: at `most` characters, or, on a wider terminal, at about two lines.
+    /// Cuts the last text of each row: at `most` characters, or on a wide terminal at about two lines.
     #[must_use]
     pub(crate) fn with_cut(self, most: usize) -> Self {
         Self { cut: Some(most), ..self }
     }
 
-    /// Adds a row. Characters that a terminal would not show are escaped, even a second time.
+    /// Adds a row. Characters that a terminal would not show are escaped, even if the text was escaped
+    /// before.
     pub(crate) fn push_row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells = cells.into_iter().map(|(text, style)| (spell_out_hidden(&text), style));
         self.rows.push(cells.collect());
     }
 
-    /// Prints it to stdout.
+    /// Prints the table to stdout.
     pub(crate) fn print_to(self, out: &TerminalOutput) {
         for line in self.render_lines(out.terminal_columns()) {
             out.print_line(line);
         }
     }
 
-    /// The lines for a terminal of `columns`, or, with `None`, for a file or a program.
+    /// The lines for a terminal of this many columns; `None` = for a file or a program.
     fn render_lines(mut self, columns: Option<usize>) -> Vec<String> {
         self.cut_last(columns);
         match columns {
@@ -76,6 +78,7 @@ impl TextTable {
         }
     }
 
+    /// Cuts the last text of each row, if the table has a limit.
     fn cut_last(&mut self, columns: Option<usize>) {
         let Some(least) = self.cut else { return };
         let Self { headings, numbers, rows, colour, .. } = &*self;
@@ -96,13 +99,13 @@ impl TextTable {
     }
 }
 
-/// The text with whatever a terminal would not show spelt out; line feeds stay.
+/// Escapes all characters that a terminal would not show, except line feeds.
 fn spell_out_hidden(text: &str) -> String {
     let lines = text.split('\n').map(|line| ShownText::new(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Keeps an arrow with its name, and a date with its time, where lines are wrapped.
+/// Replaces spaces so that an arrow stays with its name, and a date with its time, when lines are wrapped.
 fn keep_together(text: &str) -> String {
     let mut text = text.replace("→ ", "→\u{a0}");
     if let Some(at) = TIME.find('h').filter(|_| is_time(&text)) {
@@ -111,7 +114,7 @@ fn keep_together(text: &str) -> String {
     text
 }
 
-/// The form of a time.
+/// The format of a time, for its length.
 const TIME: &str = "yyyy-mm-dd hh:mm";
 
 fn is_time(text: &str) -> bool {
@@ -120,7 +123,7 @@ fn is_time(text: &str) -> bool {
     text.len() == TIME.len() && text.chars().zip(TIME.chars()).all(fits)
 }
 
-/// A cell that two spaces end, and nothing else: `awk -F '  +'` takes such a line apart.
+/// A cell without two spaces in a row, so that `awk -F '  +'` can split a line into cells.
 fn one_field(text: &str) -> String {
     match one_line(text) {
         text if text.is_empty() => "-".to_owned(),
@@ -128,7 +131,8 @@ fn one_field(text: &str) -> String {
     }
 }
 
-/// A cell on one line, with single spaces. Thousands are not grouped, so that a program can parse numbers.
+/// A cell on one line, with single spaces. Numbers have no spaces between thousands, so that a program can
+/// parse them.
 fn one_line(text: &str) -> String {
     let words = text.split([' ', '\n']).filter(|word| !word.is_empty());
     let text = words.collect::<Vec<_>>().join(" ");
@@ -136,10 +140,10 @@ fn one_line(text: &str) -> String {
     if groups { text.replace(GROUP, "") } else { text }
 }
 
-/// The space between groups of thousands.
+/// The space between groups of thousands: one that is not broken at a line end.
 const GROUP: char = '\u{a0}';
 
-/// A cell without style.
+/// A cell without a style.
 pub(crate) fn plain_cell(text: impl ToString) -> Cell {
     (text.to_string(), None)
 }
@@ -167,7 +171,7 @@ pub(crate) fn format_quantity(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", format_count(number))
 }
 
-/// A size in the largest unit that it fills at least once, for example `3.2 MiB`.
+/// A size in the largest unit of which it is at least one, for example `3.2 MiB`.
 pub(crate) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

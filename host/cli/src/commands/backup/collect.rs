@@ -1,4 +1,4 @@
-//! The files of a backup: those of a home and of a data root, found and digested.
+//! Finds the files of a backup, in a home and in a data root, and computes their digests.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,13 +13,13 @@ use crate::setup::data::WORKSPACES;
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
 
-/// Directories in directories that are looked into.
+/// The deepest nesting of directories that is searched.
 const MAX_DEPTH: usize = 48;
 
-/// Why a link or a device is left out.
+/// The reason why a link or a device is not in the backup.
 const NOT_REGULAR: &str = "it is no regular file";
 
-/// Refuses to find more than can be restored.
+/// Refuses a backup with more files or directories than a restore accepts.
 fn has_room(found: usize, what: &str) -> Result<(), Failure> {
     if found < MAX_NAMES {
         return Ok(());
@@ -28,28 +28,29 @@ fn has_room(found: usize, what: &str) -> Result<(), Failure> {
         .with_hint("leave out `--workspaces`, or move away what agents do not work on"))
 }
 
-/// The files that were found.
+/// The files and directories of a backup.
 #[derive(Debug, Default)]
 pub(super) struct BackupFiles {
-    /// Directories, parents first.
+    /// The directories, parents before their children.
     pub(super) directories: Vec<String>,
-    /// The source path of each file, with its entry.
+    /// The files: the path from which each is read, and its entry in the manifest.
     pub(super) files: Vec<(PathBuf, ManifestEntry)>,
-    /// The files left out, with the reasons: links, special files, and names that no archive can hold.
+    /// The files that are not in the backup, with the reasons: links, special files, and names that no
+    /// archive can have.
     pub(super) left_out: Vec<(PathBuf, &'static str)>,
 }
 
-/// How a directory is looked at.
+/// How a directory is searched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DirectoryScan {
-    /// Whether links are followed: in the operator's own home, where people link their settings. Files of
-    /// tenants and agents are taken unfollowed.
+    /// True if links are followed: only in the operator's own home, where people link their settings. Links
+    /// in files of tenants and agents are not followed.
     pub(super) follow: bool,
 }
 
 impl BackupFiles {
-    /// A home without its sessions, its cache and the data root, because the files there are not the
-    /// operator's own: they are added separately or not at all.
+    /// Adds a home, without its sessions, its cache and the data root: these are added separately or not at
+    /// all, because other people's files are in them.
     pub(super) fn add_home(
         &mut self,
         home: &Path,
@@ -68,8 +69,8 @@ impl BackupFiles {
         )
     }
 
-    /// A directory of sessions: the store from its snapshot `store`; handed-over files; tenants' homes, and
-    /// with `workspaces` all other tenants' files.
+    /// Adds a directory of sessions: its store, from the copy `store`; files that agents handed over; and
+    /// tenants' homes. With `workspaces`, also the tenants' workspaces.
     pub(super) fn add_sessions(
         &mut self,
         root: &Path,
@@ -89,7 +90,7 @@ impl BackupFiles {
         for (name, path) in names.map(|name| (name, root.join(name))) {
             if path.is_dir() {
                 self.directories.push(format!("{part}/{name}"));
-                // What a tenant's agents work on may be of any size.
+                // Tenants' workspaces may be of any size, so they are added only on request.
                 let skip = |path: &Path| !workspaces && is_work(path, &tenants, &work);
                 self.walk_directory(&path, &format!("{part}/{name}"), as_it_is, 0, &skip)?;
             }
@@ -97,6 +98,8 @@ impl BackupFiles {
         Ok(())
     }
 
+    /// Adds a directory with its content, except the paths for which `skip` returns true. `name` = its path
+    /// in the backup.
     fn walk_directory(
         &mut self,
         directory: &Path,
@@ -135,7 +138,7 @@ impl BackupFiles {
                     self.walk_directory(&path, &own, look, depth + 1, skip)?;
                 }
                 Ok(kind) if kind.is_file() => self.add_file(&path, &own, look)?,
-                // A dangling link, which nobody reads.
+                // A link to nothing.
                 Ok(_) => self.left_out.push((path, NOT_REGULAR)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.left_out.push((path, NOT_REGULAR));
@@ -146,6 +149,7 @@ impl BackupFiles {
         Ok(())
     }
 
+    /// Adds a file with its size and digest.
     fn add_file(&mut self, path: &Path, name: &str, look: DirectoryScan) -> Result<(), Failure> {
         has_room(self.files.len(), "files")?;
         let failed = |error: io::Error| unreadable_file(path, &error.to_string());
@@ -160,8 +164,8 @@ impl BackupFiles {
     }
 }
 
-/// Whether a path belongs to the work of tenants' agents: in a workspace, or beside a tenant's home. The
-/// workspaces' own directories are needed by tenants.
+/// Returns whether a path is a file that tenants' agents work on: in a workspace, or beside a tenant's home.
+/// The workspaces' own directories do not count, because tenants need them.
 fn is_work(path: &Path, tenants: &Path, work: &Path) -> bool {
     if let Ok(below) = path.strip_prefix(work) {
         return below.components().count() > 1;
@@ -170,7 +174,7 @@ fn is_work(path: &Path, tenants: &Path, work: &Path) -> bool {
     below.next().is_some_and(|top| top.as_os_str() != "home") && below.next().is_some()
 }
 
-/// Opens a regular file, and where `follow` is not set no link to one.
+/// Opens a regular file. Without `follow`, a link is refused.
 pub(super) fn open_file(path: &Path, follow: bool) -> io::Result<File> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if !follow {
@@ -198,7 +202,7 @@ pub(super) fn unreadable_file(path: &Path, why: &str) -> Failure {
     Failure::new(format!("`{}` cannot be backed up: {why}", path.to_shown()))
 }
 
-/// Reads, and digests what was read.
+/// A reader that computes the digest of what is read.
 pub(super) struct DigestReader<R> {
     reader: R,
     digest: Sha256,
@@ -210,7 +214,7 @@ impl<R: Read> DigestReader<R> {
         Self { reader, digest: Sha256::new(), size: 0 }
     }
 
-    /// The bytes, and their SHA-256 in hexadecimal.
+    /// The number of bytes that were read, and their SHA-256 in hexadecimal.
     pub(super) fn finish_digest(self) -> (u64, String) {
         let digest = self.digest.finalize();
         (self.size, digest.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,4 +1,5 @@
-//! The manifest of a backup: the first entry, and the basis of a restore.
+//! The manifest of a backup: the first entry of the archive, which lists all others. A restore trusts only
+//! what it lists.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -9,73 +10,73 @@ use serde::{Deserialize, Serialize};
 use crate::setup::exit::Failure;
 use crate::setup::home::{STORE, STORE_FILE};
 
-/// The format of archives that this program writes, and the newest that it reads.
+/// The version of the archive's format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u64 = 1;
 
-/// The name of the manifest in the archive. Files go by their number, from 0.
+/// The name of the manifest in the archive. Each other entry is named by its number, from 0.
 pub(super) const NAME: &str = "manifest.json";
 
-/// The history of chats, beside the store of the command line.
+/// The file with the lines typed in `chat`, beside the command line's store.
 pub(super) const HISTORY: &str = "chat_history";
 
-/// Most bytes of a manifest: some hundred thousand files.
+/// Most bytes of a manifest, which then lists some hundred thousand files.
 pub(super) const MAX_MANIFEST: u64 = 64 << 20;
 
-/// Most bytes of a path: what systems take.
+/// Most bytes of a path: the limit of common systems.
 const MAX_PATH: usize = 4096;
 
-/// Most files of a backup, and most directories: to make and to remove more takes minutes.
+/// Most files of a backup, and most directories; more would take minutes to make and to remove.
 pub(super) const MAX_NAMES: usize = 500_000;
 
-/// Most parts of a path.
+/// Most names in a path.
 const MAX_PARTS: usize = 64;
 
-/// The beginning of a path, and where that goes.
+/// The part of belljar's data to which a path belongs: the first name of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BackupPart {
     /// The home, without `sessions` and `cache`.
     Home,
     /// The data root of the server.
     Data,
-    /// The command line's own sessions, where the data root is another directory.
+    /// The command line's own sessions, if the data root is another directory.
     Sessions,
 }
 
-/// A backup as it describes itself.
+/// The list of a backup's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BackupManifest {
     pub(super) format: u64,
-    /// The version of the writing program.
+    /// The version of belljar that made the backup.
     pub(super) belljar: String,
-    /// The schema of the stores in it.
+    /// The version of the stores' schema.
     pub(super) schema: i64,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of the backup, in milliseconds since 1970.
     pub(super) made: i64,
-    /// Whether the work of tenants' agents is included.
+    /// True if the workspaces of tenants' agents are included.
     pub(super) workspaces: bool,
-    /// Directories, parents first.
+    /// The directories, parents before their children.
     pub(super) directories: Vec<String>,
-    /// Files, in the archive's order.
+    /// The files, in the order of the archive.
     pub(super) files: Vec<ManifestEntry>,
 }
 
-/// A file of a backup.
+/// One file of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ManifestEntry {
     /// The place of the file, for example `home/belljar.toml` or `data/store/belljar.db`.
     pub(super) path: String,
-    /// Its bytes.
+    /// The size of the file in bytes.
     pub(super) size: u64,
-    /// The SHA-256 of its content, in hexadecimal.
+    /// The SHA-256 of the file's content, in hexadecimal.
     pub(super) sha256: String,
-    /// Whether the owner may execute the file.
+    /// True if the owner may execute the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) executable: bool,
 }
 
-/// The form alone, which is looked at before anything else.
+/// The format of the archive, which is read before anything else.
 #[derive(Deserialize)]
 struct ManifestForm {
     format: u64,
@@ -84,6 +85,7 @@ struct ManifestForm {
 impl BackupPart {
     pub(super) const ALL: [Self; 3] = [Self::Home, Self::Data, Self::Sessions];
 
+    /// The name of the part, as in paths.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Home => "home",
@@ -94,7 +96,7 @@ impl BackupPart {
 }
 
 impl BackupManifest {
-    /// Reads and checks a manifest.
+    /// Parses and checks a manifest.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Failure> {
         let unfit = |error: serde_json::Error| {
             let why = error.to_string();
@@ -133,7 +135,7 @@ impl BackupManifest {
                 "it names more than {MAX_NAMES} files or directories"
             )));
         }
-        // The path, and whether it is a directory.
+        // Each path, and whether it is a directory.
         let mut seen: BTreeMap<String, bool> = BTreeMap::new();
         let parts = BackupPart::ALL.map(|part| (part.as_str().to_owned(), true));
         seen.extend(parts);
@@ -163,12 +165,12 @@ impl BackupManifest {
         }
     }
 
-    /// Bytes of all files.
+    /// The bytes of all files together.
     pub(super) fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
     }
 
-    /// Whether anything of a part is in it.
+    /// Returns whether a file or directory of the part is listed.
     pub(super) fn has_part(&self, part: BackupPart) -> bool {
         let files = self.files.iter().map(|file| file.path.as_str());
         let mut all = self.directories.iter().map(String::as_str).chain(files);
@@ -176,14 +178,15 @@ impl BackupManifest {
     }
 }
 
-/// Splits a path into its part and the path below; `None` = neither.
+/// Splits a path into its part and the path below the part; `None` = it begins with no part's name.
 pub(super) fn split_path(path: &str) -> Option<(BackupPart, PathBuf)> {
     let (part, below) = path.split_once('/')?;
     let part = BackupPart::ALL.into_iter().find(|known| known.as_str() == part)?;
     Some((part, PathBuf::from(below)))
 }
 
-/// Whether a path has nothing but names: no step back, no root, no sign that hides something.
+/// Returns whether a path is the name of a part and plain names below it: no `..`, no root, no backslash,
+/// and not too long.
 pub(super) fn is_plain(path: &str) -> bool {
     let names = Path::new(path).components();
     let plain = |part: Component<'_>| match part {
@@ -195,13 +198,13 @@ pub(super) fn is_plain(path: &str) -> bool {
     path.len() <= MAX_PATH
         && names.clone().count() <= MAX_PARTS
         && names.clone().all(plain)
-        // As it is written: no doubled or final slash.
+        // The path has no doubled and no final slash.
         && names.filter_map(|part| part.as_os_str().to_str()).collect::<Vec<_>>().join("/") == path
         && !path.contains(['\0', '\\'])
         && split_path(path).is_some()
 }
 
-/// Whether the path is where another part goes, or is excluded from backups.
+/// Returns whether a path is in the home's `sessions` or `cache`, which the home's part does not include.
 fn is_reserved(path: &str) -> bool {
     let folded = path.to_lowercase();
     let mut names = folded.split('/');
@@ -209,8 +212,8 @@ fn is_reserved(path: &str) -> bool {
         && matches!(names.next(), Some("sessions" | "cache"))
 }
 
-/// Whether the path is allowed in the store's directory, if inside: the store itself, the directory, and the
-/// history of chats.
+/// Returns whether a path may be in a backup, judged by the rules for the store's directory: only the
+/// directory, the store, and the history of chats.
 fn fits_store(path: &str, is_directory: bool) -> bool {
     let Some((part, below)) = path.split_once('/') else { return true };
     let first = below.split('/').next().unwrap_or_default();
@@ -280,7 +283,7 @@ mod tests {
         assert!(manifest(&[], &["home/a", "home/a"]).check_paths().is_err());
         assert!(manifest(&["home/a", "home/a"], &[]).check_paths().is_err());
         assert!(manifest(&["home/a"], &["home/a"]).check_paths().is_err());
-        // Agents may make both, and a backup has both.
+        // Agents may make both directories on one disk, so a backup may have both.
         manifest(&["data/files"], &["data/files/a", "data/files/A"]).check_paths().unwrap();
         assert!(manifest(&[], &["home/a", "home/a/b"]).check_paths().is_err());
     }

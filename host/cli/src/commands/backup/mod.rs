@@ -33,12 +33,14 @@ use crate::setup::host;
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// How often a backup begins anew because a file changed while it was read.
+/// The most attempts to make a backup, because it begins anew if a file changes while it is read.
 const MAX_ATTEMPTS: usize = 3;
 
-/// Named paths of left-out files.
+/// The most paths of left-out files that are named.
 const MAX_NAMED: usize = 5;
 
+/// Runs `belljar backup`: finds and digests all files, writes the archive in a temporary directory, and moves
+/// it to its place.
 pub(crate) fn run(
     args: &BackupArgs,
     places: &HomePaths,
@@ -78,7 +80,7 @@ pub(crate) fn run(
     .with_hint("leave out `--workspaces`, or wait until the agents that write there have ended"))
 }
 
-/// How many sessions have an overlay, of whomever.
+/// The number of sessions with an overlay: the operator's and all tenants'.
 fn count_overlays(root: &Path, places: &HomePaths) -> u64 {
     let below = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut stores = vec![places.store_path(), root.join(STORE).join(STORE_FILE)];
@@ -87,7 +89,7 @@ fn count_overlays(root: &Path, places: &HomePaths) -> u64 {
     tenants.map(|tenant| below(&tenant.path()).count() as u64).sum()
 }
 
-/// The archive's place: a new file, outside of the backed-up directories.
+/// The path of the archive: a new file, outside of the directories that are backed up.
 fn archive_target(file: &Path, places: &HomePaths, data: &DataRoot) -> Result<PathBuf, Failure> {
     let shown = file.to_shown();
     let unfit = |why: &str| Failure::usage(format!("`{shown}` cannot be written: {why}"));
@@ -109,14 +111,14 @@ fn archive_target(file: &Path, places: &HomePaths, data: &DataRoot) -> Result<Pa
     Ok(target)
 }
 
-/// A private directory beside the archive, for copies of stores and what is written of the archive.
+/// Makes a private directory beside the archive, for copies of stores and for the unfinished archive.
 fn make_scratch(target: &Path, out: &TerminalOutput) -> Result<ScratchDirectory, Failure> {
     let parent = target.parent().unwrap_or(Path::new("."));
     ScratchDirectory::make_inside(scratch::OF_BACKUP, parent, out)
         .map_err(|error| unwritable_archive(target, &error))
 }
 
-/// An archive that cannot be written where the person wants it: its place is not belljar's home.
+/// The failure of writing the archive at the path that the person chose.
 fn unwritable_archive(target: &Path, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -128,7 +130,7 @@ fn unwritable_archive(target: &Path, error: &io::Error) -> Failure {
     }
 }
 
-/// All files of the backup, with snapshots of the stores.
+/// Finds all files of the backup, and makes copies of the stores.
 fn find_files(
     args: &BackupArgs,
     places: &HomePaths,
@@ -157,7 +159,7 @@ fn find_files(
     Ok(found)
 }
 
-/// A copy of a store; `None` = missing.
+/// Copies a store into `scratch`, consistent even while a server writes; `None` = there is no store.
 fn snapshot_store(store: &Path, scratch: &Path, name: &str) -> Result<Option<PathBuf>, Failure> {
     if !store.is_file() {
         return Ok(None);
@@ -167,6 +169,7 @@ fn snapshot_store(store: &Path, scratch: &Path, name: &str) -> Result<Option<Pat
     Ok(Some(copy))
 }
 
+/// Makes the manifest from the found files.
 fn describe_backup(args: &BackupArgs, found: &BackupFiles) -> BackupManifest {
     BackupManifest {
         format: FORMAT,
@@ -179,8 +182,8 @@ fn describe_backup(args: &BackupArgs, found: &BackupFiles) -> BackupManifest {
     }
 }
 
-/// Writes the archive in `scratch`, readable by its owner only; `None` = a file has changed since the
-/// manifest.
+/// Writes the archive in `scratch`, readable by its owner only; `None` = a file has changed since its digest
+/// was computed.
 fn write_archive(
     manifest: &BackupManifest,
     found: &BackupFiles,
@@ -213,14 +216,14 @@ fn write_archive(
 
 type Archive = tar::Builder<GzEncoder<BufWriter<NamedTempFile>>>;
 
-/// Adds a file; returns whether it is unchanged since the digest.
+/// Adds a file to the archive; returns false if it has changed since its digest was computed.
 fn add_file(
     archive: &mut Archive,
     number: usize,
     path: &Path,
     entry: &ManifestEntry,
 ) -> io::Result<bool> {
-    // Links were followed for the digest already.
+    // Links are followed, as they were for the digest.
     let Ok(file) = collect::open_file(path, true) else { return Ok(false) };
     if file.metadata()?.len() != entry.size {
         return Ok(false);
@@ -231,6 +234,7 @@ fn add_file(
     Ok(size == entry.size && sha256 == entry.sha256)
 }
 
+/// Adds an entry with this name and content to the archive.
 fn append_bytes(
     archive: &mut Archive,
     name: &str,
@@ -243,7 +247,7 @@ fn append_bytes(
     archive.append_data(&mut header, name, from)
 }
 
-/// Prints the content of the archive, and the left-out files.
+/// Prints what the archive contains, and the files that were left out.
 fn print_content(
     target: &Path,
     manifest: &BackupManifest,

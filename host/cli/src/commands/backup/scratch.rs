@@ -1,5 +1,5 @@
-//! The working directory of a backup or a restore, beside the target. It is removed with its command, even at
-//! a signal; leftovers of a killed command are removed by the next one.
+//! The temporary directory of a backup or a restore, beside its target. The command removes it at its end,
+//! and at a signal. The directory of a killed command is removed by the next command.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -15,38 +15,38 @@ use crate::setup::host;
 use crate::setup::ours::{create_new_private, private_directory};
 use crate::term::out::TerminalOutput;
 
-/// How the directory of a backup is called.
+/// The prefix of the directory's name for a backup.
 pub(super) const OF_BACKUP: &str = ".belljar-backup-";
 
-/// How the directory of a restore is called.
+/// The prefix of the directory's name for a restore.
 pub(super) const OF_RESTORE: &str = ".belljar-restore-";
 
-/// The file that marks the directory: locked while its command lives.
+/// The file that marks such a directory. It is locked while the command runs.
 const MARK: &str = "in-use";
 
-/// The content of that file.
+/// The content of the mark.
 const TEXT: &[u8] = b"belljar works here, and deletes this directory\n";
 
-/// Entries of a directory among which leftovers are looked for.
+/// The most entries of a directory that are searched for leftovers of killed commands.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Attempts at removing a directory in which another process still makes files.
+/// The most attempts to remove a directory in which another process still makes files.
 const MAX_TRIES: usize = 100;
 
-/// The directories that a signal takes away.
+/// The directories that are removed at a signal.
 static LEFT: Mutex<ScratchRegistry> =
     Mutex::new(ScratchRegistry { directories: Vec::new(), finishing: false });
 
 struct ScratchRegistry {
     directories: Vec<PathBuf>,
-    /// The command is about to end well, and nothing stops it any more.
+    /// True if the command is about to complete, and signals no longer stop it.
     finishing: bool,
 }
 
 /// A private directory, removed on drop.
 pub(super) struct ScratchDirectory {
     directory: TempDir,
-    /// Holds the lock.
+    /// The open mark, which holds the lock.
     _mark: File,
 }
 
@@ -64,7 +64,8 @@ impl ScratchDirectory {
             left.directories.push(directory.path().to_path_buf());
             directory
         };
-        // Renamed only once locked, so that nobody takes it for a leftover.
+        // Renamed to its final name only after it is locked, so that no other command removes it as a
+        // leftover.
         let (new, mark) = (directory.path().join("new-mark"), directory.path().join(MARK));
         let mut file = create_new_private(&new)?;
         file.lock()?;
@@ -86,11 +87,11 @@ impl Drop for ScratchDirectory {
     }
 }
 
-/// From now on, Ctrl-C and a request to terminate remove this command's unfinished files, and end it.
+/// From now on, Ctrl-C and a request to terminate remove the command's temporary directories, and end it.
 pub(super) fn remove_on_signal(out: &TerminalOutput) -> Result<(), Failure> {
     let runtime = host::small_runtime()?;
     let failed = |error: io::Error| Failure::new(format!("failed to wait for signals: {error}"));
-    // Before anything is made.
+    // The signals are received before any directory is made.
     let mut signals = runtime.block_on(async { EndSignals::new() }).map_err(failed)?;
     let out = out.clone();
     #[expect(
@@ -105,13 +106,13 @@ pub(super) fn remove_on_signal(out: &TerminalOutput) -> Result<(), Failure> {
         }
         left.directories.iter().for_each(|directory| remove_directory(directory));
         out.note("stopped; nothing is changed");
-        // With the lock: nothing is made any more.
+        // Exits while the lock is held, so that no new directory is made.
         std::process::exit(i32::from(CommandExit::Cancelled.code()));
     });
     Ok(())
 }
 
-/// From now on, nothing stops this command, so that the next steps are done as a whole.
+/// From now on, no signal stops the command, so that its last steps are not left half done.
 pub(super) fn ignore_signals() {
     lock_registry().finishing = true;
 }
@@ -120,7 +121,7 @@ fn lock_registry() -> MutexGuard<'static, ScratchRegistry> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a directory with its content; links are removed, not followed.
+/// Removes a directory with its content. Links in it are removed, not followed.
 fn remove_directory(directory: &Path) {
     for _ in 0..MAX_TRIES {
         match fs::remove_dir_all(directory) {
@@ -139,7 +140,7 @@ fn sweep_leftovers(inside: &Path, out: &TerminalOutput) {
             continue;
         }
         let path = entry.path();
-        // Held until the directory is gone, so that nobody else takes it for a leftover.
+        // The lock is held until the directory is removed, so that no other command removes it too.
         if let Some(_mark) = lock_leftover(&path) {
             remove_directory(&path);
             out.note(format_args!("removed what a killed command has left: {}", path.to_shown()));
@@ -147,8 +148,8 @@ fn sweep_leftovers(inside: &Path, out: &TerminalOutput) {
     }
 }
 
-/// The mark of a directory left by a killed command of this user, locked; `None` = another kind, or in use.
-/// Checked on the open file: no link is followed.
+/// Opens and locks the mark of a directory that a killed command of this user has left; `None` = no such
+/// directory, or in use. Checked on the open file; no link is followed.
 #[cfg(unix)]
 fn lock_leftover(path: &Path) -> Option<File> {
     use std::os::unix::fs::MetadataExt as _;
@@ -173,7 +174,7 @@ fn lock_leftover(_path: &Path) -> Option<File> {
     None
 }
 
-/// The signals that end a command.
+/// Receives the signals that end a command.
 #[cfg(unix)]
 struct EndSignals([tokio::signal::unix::Signal; 2]);
 
@@ -184,6 +185,7 @@ impl EndSignals {
         Ok(Self([signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
     }
 
+    /// Waits for the first of the signals.
     async fn wait_first(&mut self) {
         let [interrupt, terminate] = &mut self.0;
         tokio::select! {

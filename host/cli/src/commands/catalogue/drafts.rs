@@ -1,5 +1,5 @@
-//! `belljar drafts`: agents, teams and skills in the home's `drafts/` that wait for a person to activate
-//! them.
+//! `belljar drafts`: lists and activates agents, teams and skills in the home's `drafts/`, which are not used
+//! until a person activates them.
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
+/// Runs the command.
 pub(crate) fn run(
     args: &DraftsArgs,
     operator: &HomePaths,
@@ -40,7 +41,7 @@ pub(crate) fn run(
     }
 }
 
-/// The drafts of one home, and the means to check them.
+/// The drafts of one home, with what is needed to check them.
 struct DraftFolder<'a> {
     host: &'a Host,
     of: &'a TenantArg,
@@ -48,13 +49,13 @@ struct DraftFolder<'a> {
     out: &'a TerminalOutput,
 }
 
-/// A draft, with the obstacles to its activation.
+/// A draft, with the faults that keep it from being activated.
 struct DraftFile {
     kind: &'static str,
     name: String,
-    /// The file that was read.
+    /// The file that has the text of the draft.
     file: PathBuf,
-    /// Why it cannot be promoted: errors. Warnings and notes do not stand in the way.
+    /// Errors that keep the draft from being activated. Warnings do not.
     findings: Vec<Diagnostic>,
 }
 
@@ -63,7 +64,7 @@ impl DraftFile {
         self.findings.iter().all(|found| found.severity < Severity::Error)
     }
 
-    /// The path to move: for a skill with a folder, the folder.
+    /// The path that is moved: the folder for a skill in a folder, otherwise the file.
     fn unit_path(&self) -> &Path {
         let is_skill =
             self.file.file_name().is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"));
@@ -73,6 +74,7 @@ impl DraftFile {
 }
 
 impl DraftFolder<'_> {
+    /// Lists the drafts, each with whether it can be activated.
     fn list_drafts(&self, json: bool) -> Result<CommandExit, Failure> {
         let out = self.out;
         let drafts = self.all_drafts()?;
@@ -112,6 +114,7 @@ impl DraftFolder<'_> {
         Ok(CommandExit::Completed)
     }
 
+    /// All drafts: agents, teams and skills, each checked.
     fn all_drafts(&self) -> Result<Vec<DraftFile>, Failure> {
         let mut drafts =
             self.drafts_of_kind::<AgentDefinition>(&self.host.library, self.agent_context())?;
@@ -125,6 +128,7 @@ impl DraftFolder<'_> {
         AgentContext { known: self.host.tools.known_tools(), shapes }
     }
 
+    /// Activates the draft named `agents/NAME`, `teams/NAME` or `skills/NAME`.
     fn promote_one(&self, draft: &str) -> Result<CommandExit, Failure> {
         let wrong = || {
             Failure::usage(format!("`{}` names no draft", ShownText::clip_line(draft, 100)))
@@ -141,7 +145,7 @@ impl DraftFolder<'_> {
         }
     }
 
-    /// The drafts of one kind: checked like other files, and for name clashes.
+    /// The drafts of one kind, checked like files in use, and for names that are taken.
     fn drafts_of_kind<D>(
         &self,
         live: &Library<D>,
@@ -161,6 +165,7 @@ impl DraftFolder<'_> {
         found.into_iter().map(draft).collect()
     }
 
+    /// Activates one draft of a kind: checks it, moves it into place, and prints a note.
     fn promote_draft<D>(
         &self,
         live: &Library<D>,
@@ -175,7 +180,7 @@ impl DraftFolder<'_> {
         let mut found = self.drafts_of_kind(live, context)?;
         found.retain(|draft| Some(&draft.name) == slug.as_ref());
         let shown = ShownText::clip_line(name, 100).to_string();
-        // Of two drafts with one name, the list shows the second as a duplicate with its reason.
+        // If two drafts have the same name, the list shows the second as a duplicate.
         let Some(draft) = found.into_iter().next() else {
             let message = format!("no draft of {} is called `{shown}`", D::KIND.a_noun);
             let list = self.of.format_command("belljar drafts list");
@@ -191,7 +196,7 @@ impl DraftFolder<'_> {
         let to = self.move_live(&draft)?;
         let word = self.out.paint(TextStyle::Green, "promoted");
         self.out.print_line(format_args!("{word} {}", ShownText::new(&to.to_string_lossy())));
-        // The file may have been written to since it was read.
+        // Read again, because the file may have changed since it was checked.
         live.refresh();
         let is_live = |entry: &CatalogEntry<D>| entry.definition.path().starts_with(&to);
         if !live.catalog().entries().iter().any(is_live) {
@@ -201,6 +206,7 @@ impl DraftFolder<'_> {
         Ok(CommandExit::Completed)
     }
 
+    /// Moves a draft to the folder of its kind, if the name is free.
     fn move_live(&self, draft: &DraftFile) -> Result<PathBuf, Failure> {
         let from = draft.unit_path();
         let shown = |path: &Path| ShownText::new(&path.to_string_lossy()).to_string();
@@ -230,7 +236,7 @@ impl DraftFolder<'_> {
 }
 
 impl DraftFolder<'_> {
-    /// The folder of all drafts, open, and a draft's path below it.
+    /// Opens the folder of all drafts; returns it with the draft's path below it.
     fn open_source(&self, draft: &Path) -> std::io::Result<(DirectoryHandle, PathBuf)> {
         let all = self.places.drafts_directory();
         let below = draft.strip_prefix(&all).map_err(std::io::Error::other)?;
@@ -238,7 +244,7 @@ impl DraftFolder<'_> {
     }
 }
 
-/// The checks of a kind besides its text.
+/// Checks of a kind of draft that go beyond its text.
 trait DraftCheck: Sized {
     fn check_more(
         drafts: &DraftFolder<'_>,

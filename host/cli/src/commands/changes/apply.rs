@@ -1,4 +1,4 @@
-//! `belljar apply`: applies a run's changes from the overlay to the workspace.
+//! `belljar apply`: writes a run's changes from the overlay into the workspace, after a person's decision.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,31 +17,32 @@ use crate::setup::exit::{CommandExit, Failure, format_error_chain};
 use crate::setup::home::HomePaths;
 use crate::term::out::{TerminalOutput, TextStyle};
 
-/// Paths of one kind named after an apply.
+/// The most paths of one kind that are named after an apply.
 const MAX_NAMED: usize = 20;
 
-/// The decisions of a person beside the paths.
+/// The decisions of a person, besides the selected paths.
 #[derive(Debug, Default)]
 pub(crate) struct ApplyDecision {
     pub(crate) theirs: Vec<String>,
     pub(crate) mine: Vec<String>,
     pub(crate) also_what_runs: bool,
-    /// Nobody is asked.
+    /// True if the person is not asked.
     pub(crate) yes: bool,
-    /// It is made in a chat, whose commands have other names.
+    /// True in a chat, whose commands have other names.
     pub(crate) in_chat: bool,
 }
 
 impl ApplyDecision {
-    /// The beginning of a command: `belljar apply`, or `/apply` in a chat.
+    /// The beginning of a suggested command: `belljar apply`, or `/apply` in a chat.
     fn command_start(&self, name: &str) -> String {
         if self.in_chat { format!("/{name}") } else { format!("belljar {name}") }
     }
 }
 
-/// The changes applied of each directory.
+/// For each directory, its path and what was applied there.
 pub(crate) struct ApplyOutcome(Vec<(String, AppliedChanges)>);
 
+/// Runs the command: finds the session, applies the selection, and writes a line of the audit log.
 pub(crate) fn run(
     args: &ApplyArgs,
     places: &HomePaths,
@@ -65,7 +66,7 @@ pub(crate) fn run(
         Ok(done.map(|done| (session.id, done)))
     })?;
     let Some((session, done)) = done else { return Ok(CommandExit::Cancelled) };
-    // INV-413: what changed nothing has no line in the audit log.
+    // INV-413: an apply that changed nothing has no line in the audit log.
     if done.has_changes() {
         let line = (session.clone(), done.audit_detail());
         of.audit_action(places, ("changes_applied", "it is applied"), vec![line])?;
@@ -80,7 +81,7 @@ pub(crate) fn run(
     Ok(done.exit_code())
 }
 
-/// Applies the selection, after showing it and asking; `None` = the person declined.
+/// Shows the selected changes, asks the person, and applies them; `None` = the person declined.
 pub(crate) fn apply_selection(
     session: &StoredSession,
     review: &SessionReview,
@@ -128,8 +129,8 @@ pub(crate) fn apply_selection(
     Ok(Some(ApplyOutcome(done)))
 }
 
-/// INV-510: asks whether to apply the files that would run later by themselves too. Other files are applied in
-/// any case.
+/// INV-510: asks whether to apply files that other programs would run later, for example git hooks. Other
+/// files are applied in any case.
 fn also_later(count: usize, out: &TerminalOutput) -> bool {
     let yes = out.ask(&format!("also the {count} that would run later?")) == Some(true);
     if !yes {
@@ -138,7 +139,7 @@ fn also_later(count: usize, out: &TerminalOutput) -> bool {
     yes
 }
 
-/// The report of what was done, and what was left, with the command for the rest.
+/// Prints what was applied in a directory and what was not, with the command for the rest.
 fn report_applied(
     place: &DirectoryReview,
     changes: &Changes,
@@ -200,7 +201,7 @@ fn report_applied(
 }
 
 impl ApplyOutcome {
-    /// Counts for the audit log.
+    /// The counts of the apply, for the audit log.
     pub(crate) fn audit_detail(&self) -> serde_json::Value {
         let sum =
             |of: fn(&AppliedChanges) -> usize| self.0.iter().map(|(_, one)| of(one)).sum::<usize>();
@@ -212,12 +213,13 @@ impl ApplyOutcome {
         })
     }
 
-    /// Whether the apply changed a file of the workspace, or dropped a change of the agent.
+    /// Returns whether the apply changed a file of the workspace, or removed a change of the agent.
     pub(crate) fn has_changes(&self) -> bool {
         let of = |one: &AppliedChanges| one.applied.len() + one.merged.len() + one.dropped.len();
         self.0.iter().any(|(_, one)| of(one) > 0)
     }
 
+    /// The exit code: partial if a conflict or a held-back file is left.
     fn exit_code(&self) -> CommandExit {
         let left = |one: &AppliedChanges| !one.conflicts.is_empty() || !one.held_back.is_empty();
         if self.0.iter().any(|(_, one)| left(one)) {

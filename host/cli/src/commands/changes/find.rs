@@ -1,4 +1,4 @@
-//! Finds the session, and the selected changes.
+//! Finds the session of a `changes`, `apply`, `discard` or `undo` command, and the changes selected by paths.
 
 use std::path::{Path, PathBuf};
 
@@ -16,10 +16,10 @@ use crate::setup::exit::{CommandExit, Failure, format_error_chain};
 use crate::setup::home::HomePaths;
 use crate::setup::whose::{AgentOwner, part_of};
 
-/// The paths named by a person, by directory.
+/// The paths that a person named, each as a mount and the path below it.
 pub(crate) struct TypedPaths(Vec<(GuestPath, PathBuf)>);
 
-/// A session with the selection of its changes.
+/// A session, and the paths that a person named in it.
 pub(crate) struct FoundSession {
     pub(crate) session: StoredSession,
     pub(crate) review: SessionReview,
@@ -27,13 +27,14 @@ pub(crate) struct FoundSession {
 }
 
 impl TypedPaths {
-    /// Parses typed paths: below the workspace, or as agents see them, for example `/workspace/src`.
+    /// Parses paths: relative to the workspace, or as agents see them, for example `/workspace/src`.
     pub(crate) fn parse_paths(typed: &[String], review: &SessionReview) -> Result<Self, Failure> {
         let paths = typed.iter().map(|typed| parse_path(typed, review.changed_directories()));
         Ok(Self(paths.collect::<Result<_, _>>()?))
     }
 
-    /// The selection of a directory; `None` = nothing of it. No path at all is everything.
+    /// The selected paths in a directory; `None` = nothing in it is selected. Without any named path,
+    /// everything is selected.
     pub(crate) fn select_or_all(
         &self,
         place: &DirectoryReview,
@@ -44,7 +45,7 @@ impl TypedPaths {
         self.select_named(place)
     }
 
-    /// The same where no path at all is nothing.
+    /// As [`Self::select_or_all`], but without any named path nothing is selected.
     pub(crate) fn select_named(
         &self,
         place: &DirectoryReview,
@@ -64,7 +65,7 @@ impl TypedPaths {
         self.0.is_empty()
     }
 
-    /// The first path at which nothing is changed.
+    /// The first named path without a change.
     fn unchanged_path(&self, all: &[(&DirectoryReview, Changes)]) -> Option<&Path> {
         let changed = |(guest, path): &&(GuestPath, PathBuf)| {
             let here = all.iter().filter(|(place, _)| place.guest == *guest);
@@ -73,12 +74,13 @@ impl TypedPaths {
         self.0.iter().find(|named| !changed(named)).map(|(_, path)| path.as_path())
     }
 
-    /// Refuses a word that matches no change, because the person means another one.
+    /// Refuses a first word that matches no session, no run and no change, because the person means something
+    /// else.
     pub(crate) fn all_found(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
         self.unchanged_path(all).map_or(Ok(()), |path| Err(no_such_change(path)))
     }
 
-    /// Refuses a path without a change, because the person means another one.
+    /// Refuses a named path without a change, because the person means another one.
     pub(crate) fn all_changed(&self, all: &[(&DirectoryReview, Changes)]) -> Result<(), Failure> {
         match self.unchanged_path(all) {
             None => Ok(()),
@@ -91,16 +93,17 @@ impl TypedPaths {
     }
 }
 
+/// Parses one path into a mount and the path below it.
 fn parse_path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, PathBuf), Failure> {
     let wrong = |why: &str| {
         Err(Failure::usage(format!("`{}` {why}", ShownText::clip_line(typed, 200)))
             .with_hint("name a path below the workspace, as `belljar changes --stat` shows it"))
     };
-    // INV-560: as the list shows it, escapes included.
+    // INV-560: parsed in the form in which lists show it, with escapes.
     let given = typed_path(typed);
     let mut found = (GuestPath::workspace(), given.clone());
     if given.is_absolute() {
-        // As an agent's path, otherwise as this machine's.
+        // An absolute path is first taken as an agent's, and otherwise as this machine's.
         let seen = places.iter().find_map(|place| {
             let below = given.strip_prefix(place.guest.as_str()).ok();
             let below = below.or_else(|| given.strip_prefix(&place.directory).ok())?;
@@ -122,24 +125,24 @@ fn parse_path(typed: &str, places: &[DirectoryReview]) -> Result<(GuestPath, Pat
     Ok((found.0, normal))
 }
 
-/// Opens the store of whoever is meant, for as long as `work` takes.
+/// Opens the store of the operator or tenant, and runs `work` on it.
 pub(crate) fn with_store<T>(
     of: &TenantArg,
     places: &HomePaths,
     work: impl AsyncFnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    // Sessions of the command line are in the home, even if a server has another data root.
+    // Sessions of the command line are in the home, even if a server uses another data root.
     let path = if of.is_named() { of.data_root(places)?.store_path() } else { places.store_path() };
     if !path.exists() {
-        // A tenant that is not there is told first.
+        // If the tenant does not exist, the error says so first.
         AgentOwner::look_up(of, places)?;
         return Err(no_changes_failure(None));
     }
     in_store(&path, async |store| work(&part_of(of, store).await?).await)
 }
 
-/// The named session, with the paths after its name. The first word is a session or a run if one matches,
-/// otherwise a path.
+/// Finds the named session, and the paths after its name. The first word is a session or a run if one
+/// matches, otherwise a path.
 pub(crate) async fn find_session(
     which: &[String],
     of: &TenantArg,
@@ -166,6 +169,7 @@ pub(crate) async fn find_session(
     Ok(FoundSession { session, review, paths })
 }
 
+/// Finds a session by its id, by a run's id, or by the beginning of one; `None` = there is none.
 async fn session_by_name(word: &str, store: &Store) -> Result<Option<StoredSession>, Failure> {
     if word == "latest" {
         return Ok(None);
@@ -189,11 +193,11 @@ pub(crate) fn open_review(store: &Store, session: &str) -> Result<SessionReview,
             .with_exit(CommandExit::Usage)
             .with_hint("an agent that is granted `read-write` writes to the workspace itself"));
     }
-    // A signal ends the process of the command: it is caught nowhere here.
+    // A signal ends this process, so nothing has to stop the work.
     open_until(store, session, &StopSignal::never_raised())
 }
 
-/// As [`open_review`], for work that ends when the signal is raised.
+/// As [`open_review`], for work that ends when `stop` is raised.
 pub(crate) fn open_until(
     store: &Store,
     session: &str,
@@ -208,7 +212,7 @@ fn no_such_change(path: &Path) -> Failure {
         .with_hint("`belljar changes --stat` lists the changes, `belljar receipts` the runs")
 }
 
-/// Why changes cannot be looked at, with what to do.
+/// The failure of opening changes, with a hint.
 pub(crate) fn review_failure(error: ReviewError) -> Failure {
     let failure = Failure::new(format_error_chain(&error));
     match error {
@@ -221,6 +225,7 @@ pub(crate) fn review_failure(error: ReviewError) -> Failure {
     }
 }
 
+/// The failure if no session with changes was found.
 fn no_changes_failure(word: Option<&str>) -> Failure {
     let failure = match word {
         Some(word) if word != "latest" => Failure::usage(format!(
@@ -233,7 +238,7 @@ fn no_changes_failure(word: Option<&str>) -> Failure {
     failure.with_hint("`belljar receipts` lists the runs; `-C DIR` names another workspace")
 }
 
-/// A directory, for a person: the workspace by its path here.
+/// A directory in messages: the workspace by its path on this machine, other mounts by their path for agents.
 pub(crate) fn format_directory(place: &DirectoryReview) -> String {
     match place.guest.as_str() {
         WORKSPACE => format!("`{}`", place.directory.to_shown()),

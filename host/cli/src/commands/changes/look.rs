@@ -1,4 +1,4 @@
-//! `belljar changes`: a run's changes in its overlays.
+//! `belljar changes`: shows a run's changes in its overlays.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -19,6 +19,7 @@ use crate::setup::home::HomePaths;
 use crate::term::diff;
 use crate::term::out::{TerminalOutput, TextStyle};
 
+/// Runs the command: finds the session, and prints its changes.
 pub(crate) fn run(
     args: &ChangesArgs,
     places: &HomePaths,
@@ -31,6 +32,7 @@ pub(crate) fn run(
     })
 }
 
+/// Prints the selected changes as JSON, as a patch, or for a person.
 fn print_changes(
     args: &ChangesArgs,
     found: &FoundSession,
@@ -73,7 +75,7 @@ fn print_changes(
     Ok(CommandExit::Completed)
 }
 
-/// The selected changes of each directory, without directories that have none.
+/// The selected changes of each directory, without directories that have no change.
 pub(crate) fn select_changes<'a>(
     review: &'a SessionReview,
     paths: &TypedPaths,
@@ -91,7 +93,7 @@ pub(crate) fn select_changes<'a>(
     Ok(all)
 }
 
-/// Counts the lines of what is about to be shown.
+/// Counts the added and removed lines of changes that are about to be shown.
 pub(crate) fn count_lines(all: &mut [(&DirectoryReview, Changes)]) -> Result<(), Failure> {
     for (_, changes) in all {
         changes.count_lines(|_| true).map_err(|error| Failure::new(format_error_chain(&error)))?;
@@ -99,7 +101,7 @@ pub(crate) fn count_lines(all: &mut [(&DirectoryReview, Changes)]) -> Result<(),
     Ok(())
 }
 
-/// Shows changes to a person, with the lines or without.
+/// Shows changes to a person; `with_lines` = with the changed lines.
 pub(crate) fn show_changes(
     session: &StoredSession,
     all: &[(&DirectoryReview, Changes)],
@@ -126,7 +128,7 @@ pub(crate) fn show_changes(
     Ok(())
 }
 
-/// The patch as it is; on a terminal escaped.
+/// Writes the patch unchanged; on a terminal, escaped.
 fn write_raw_patch(changes: &Changes, prefix: &Path, out: &TerminalOutput) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     changes.patch_in(prefix, &mut bytes).map_err(|error| Failure::new(error.to_string()))?;
@@ -139,7 +141,8 @@ fn write_raw_patch(changes: &Changes, prefix: &Path, out: &TerminalOutput) -> Re
     written.map_err(|error| Failure::new(format!("failed to write to stdout: {error}")))
 }
 
-/// Prints the amount of a session's changes in a line, if any; `how` are the deciding commands.
+/// Prints one line with the amount of a session's changes, if there are any. `how` = the commands that decide
+/// about them.
 pub(crate) fn say_stat(stat: &ChangeStat, how: &str, out: &TerminalOutput) {
     if stat.files == 0 {
         return;
@@ -152,11 +155,11 @@ pub(crate) fn say_stat(stat: &ChangeStat, how: &str, out: &TerminalOutput) {
     out.note(format_args!("{stat} in an overlay{later}: {how}"));
 }
 
-/// The look at the end of a run or a turn.
+/// The kind of host work that counts the changes at the end of a run or a turn.
 const LAST_LOOK: WorkKind =
     WorkKind { name: "counting what was changed", time: Duration::from_secs(15) };
 
-/// The amount of changes of a command-line session; `None` = without an overlay, or the count was stopped.
+/// The amount of changes in a session of the command line; `None` = no overlay, or the count was stopped.
 pub(crate) async fn changed_by(
     store: &Store,
     session: &str,
@@ -182,7 +185,7 @@ pub(crate) async fn changed_by(
     counted.map_err(|failure| out.print_warning(failure.message)).ok().filter(|stat| stat.files > 0)
 }
 
-/// Counts a session's changes on a thread, for a limited time.
+/// Counts a session's changes on a separate thread, with a deadline.
 pub(crate) async fn last_look(
     open: impl FnOnce(&StopSignal) -> Result<SessionReview, Failure> + Send + 'static,
 ) -> Result<ChangeStat, Failure> {

@@ -1,4 +1,5 @@
-//! Changes for a person: what would run later first, then the files, then the lines.
+//! Shows changes to a person: first the files that programs would run later, then the other files, then the
+//! changed lines.
 
 use belljar_overlay::{ChangeStat, Changes, FileChange, FileDifference, MergeClash, NodeKind};
 use belljar_policy::{ShownPath as _, ShownText};
@@ -8,10 +9,10 @@ use crate::term::diff;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Files that a list shows; `--json` and `--patch` have all.
+/// The most files in a list; `--json` and `--patch` have all.
 const MAX_LISTED: usize = 200;
 
-/// The files of one directory.
+/// Prints the changed files of one directory.
 pub(crate) fn print_files(changes: &Changes, out: &TerminalOutput) {
     let (later, others): (Vec<_>, Vec<_>) =
         changes.listed_changes().partition(|file| file.runs_later.is_some());
@@ -33,7 +34,7 @@ pub(crate) fn print_files(changes: &Changes, out: &TerminalOutput) {
     }
 }
 
-/// The note that ordinary source text runs too, because no list of names can cover it.
+/// The note that ordinary source code is run later too, because no list of file names can cover that.
 pub(crate) fn source_code_note(files: usize) -> Option<String> {
     match files {
         0 => None,
@@ -42,6 +43,7 @@ pub(crate) fn source_code_note(files: usize) -> Option<String> {
     }
 }
 
+/// Prints a table of changed files.
 fn list_changes(files: &[&FileChange], out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["", "", "", ""]);
     for file in files.iter().take(MAX_LISTED) {
@@ -65,6 +67,7 @@ fn list_changes(files: &[&FileChange], out: &TerminalOutput) {
     }
 }
 
+/// The kind of change as a word.
 fn change_word(file: &FileChange) -> &'static str {
     match file.kind {
         FileDifference::Added => "new",
@@ -75,7 +78,7 @@ fn change_word(file: &FileChange) -> &'static str {
     }
 }
 
-/// The path, with the previous one, and the kind if not a file.
+/// The path of a changed file, with its previous path, and its type if it is no regular file.
 pub(crate) fn change_name(file: &FileChange) -> String {
     let slash = if file.node == NodeKind::Directory { "/" } else { "" };
     match &file.kind {
@@ -86,6 +89,7 @@ pub(crate) fn change_name(file: &FileChange) -> String {
     }
 }
 
+/// The number of added and removed lines, or of bytes for a binary file.
 fn change_lines(file: &FileChange) -> String {
     if file.binary {
         let size =
@@ -109,6 +113,7 @@ fn change_lines(file: &FileChange) -> String {
     }
 }
 
+/// Notes about a changed file: conflicts, its mode, and why it would be run later.
 fn change_notes(file: &FileChange) -> String {
     let mut said = Vec::new();
     if let Some(conflict) = &file.conflict {
@@ -125,11 +130,11 @@ fn change_notes(file: &FileChange) -> String {
     ShownText::new(&said.join("; ")).to_string()
 }
 
-/// Lines of clashes that are shown of a file.
+/// The most lines of conflicts that are shown for a file.
 const MAX_CLASH_LINES: usize = 60;
 
-/// The lines changed both in the workspace and by the agent, yours with `-` and the agent's with `+`; one
-/// text for each place, escaped.
+/// The lines that both the workspace and the agent changed: the workspace's with `-` and the agent's with
+/// `+`, one escaped text for each place.
 pub(crate) fn clash_lines(changes: &Changes, file: &FileChange) -> Result<Vec<String>, Failure> {
     let found =
         changes.find_clashes(file).map_err(|error| Failure::new(format_error_chain(&error)))?;
@@ -149,7 +154,7 @@ pub(crate) fn clash_lines(changes: &Changes, file: &FileChange) -> Result<Vec<St
     Ok(lines)
 }
 
-/// The lines of all files, coloured on a terminal, escaped everywhere. Files that are no text are named.
+/// Prints the changed lines of all files, escaped, and coloured on a terminal. Binary files are only named.
 pub(crate) fn print_patch(changes: &Changes, out: &TerminalOutput) -> Result<(), Failure> {
     for file in changes.files() {
         if file.binary {
@@ -182,7 +187,7 @@ pub(crate) fn print_patch(changes: &Changes, out: &TerminalOutput) -> Result<(),
     Ok(())
 }
 
-/// How much it is in all, in a line.
+/// The sum of the amounts of changes.
 pub(crate) fn total_stat(stats: impl IntoIterator<Item = ChangeStat>) -> ChangeStat {
     let mut all = ChangeStat::default();
     for stat in stats {

@@ -1,5 +1,5 @@
-//! Lines that a person types: with editing and a history on a terminal, as plain lines elsewhere;
-//! and interruptions.
+//! Reads the lines that a person types, with editing and a history on a terminal and without on other input;
+//! and receives interrupts.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -14,37 +14,38 @@ use super::complete::CompletionWords;
 use crate::commands::run::task::MAX_TASK_BYTES;
 use crate::term::ahead::TypedAhead;
 
-/// Lines that are kept in the history.
+/// The most lines in the history.
 const MAX_HISTORY: usize = 1_000;
 
-/// The prompt before the line on a terminal.
+/// The text before the line that is edited.
 const PROMPT: &str = "> ";
 
-/// Lines waiting to be taken: one, because each line is requested.
+/// The most lines that wait to be handled: one, because each line is requested.
 const WAITING: usize = 1;
 
-/// The input that came in.
+/// One event of the input.
 #[derive(Debug)]
 pub(super) enum InputEvent {
-    /// A line, without its end.
+    /// A line, without its line end.
     Line(String),
     /// A line typed before the prompt, while a question was on the terminal.
     Ahead(String),
-    /// Ctrl-C at the prompt.
+    /// Ctrl-C while the prompt was shown.
     Interrupted,
     /// Ctrl-D at the prompt, or no more input.
     End,
-    /// A line that cannot be accepted; the next may be.
+    /// A line that cannot be used; the next line may be.
     Unfit(String),
-    /// The input cannot be read.
+    /// The input cannot be read any more.
     Failed(String),
 }
 
-/// The lines. A thread reads one at each request, so that between requests nobody reads the terminal.
+/// The lines of a person or a script. A thread reads one line for each request, so that the terminal is not
+/// read between requests.
 pub(super) struct InputLines {
     ask: std::sync::mpsc::SyncSender<()>,
     heard: mpsc::Receiver<InputEvent>,
-    /// A line is asked for, and did not come yet.
+    /// True if a line was requested and has not arrived.
     asked: bool,
     edited: bool,
     ahead: TypedAhead,
@@ -52,16 +53,16 @@ pub(super) struct InputLines {
     _terminal: TerminalRestorer,
 }
 
-/// Draws the prompt of the editor anew, once there is an editor.
+/// Draws the editor's prompt again; `None` until there is an editor.
 type Redraw = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 
-/// Puts the terminal back as it was, whatever the editor was doing.
+/// Restores the terminal's mode, whatever the editor has set.
 pub(super) struct TerminalRestorer {
     #[cfg(unix)]
     before: Option<rustix::termios::Termios>,
 }
 
-/// Requests to stop from outside: Ctrl-C while a turn runs, a signal at any time.
+/// Receives Ctrl-C while a turn runs, and requests to terminate at any time.
 pub(super) struct InterruptSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -70,8 +71,8 @@ pub(super) struct InterruptSignals {
 }
 
 impl InputLines {
-    /// Lines of stdin; on a terminal with editing, and completion by Tab. Lines typed before a question come
-    /// first.
+    /// Reads lines from stdin. On a terminal a person edits them, with completion by Tab. Lines typed before
+    /// a question come first.
     pub(super) fn from_stdin(
         history: PathBuf,
         words: CompletionWords,
@@ -99,12 +100,12 @@ impl InputLines {
         Ok(Self { ask, heard, asked: false, edited, ahead, redraw, _terminal: terminal })
     }
 
-    /// Whether a person edits the lines.
+    /// Returns whether a person edits the lines on a terminal.
     pub(super) fn is_edited(&self) -> bool {
         self.edited
     }
 
-    /// The next line. A dropped call loses nothing: the next call returns the same line.
+    /// The next line. Dropping the future loses nothing, because the next call returns the same line.
     pub(super) async fn next_line(&mut self) -> InputEvent {
         if !self.asked {
             if let Some(line) = self.ahead.take_line() {
@@ -120,12 +121,13 @@ impl InputLines {
         heard
     }
 
-    /// Whether a prompt is shown: output now begins on a new line, and [`InputLines::redraw_prompt`] restores the prompt.
+    /// Returns whether a prompt is shown. If so, output must begin on a new line, and
+    /// [`InputLines::redraw_prompt`] restores the prompt afterwards.
     pub(super) fn is_prompt_shown(&self) -> bool {
         self.edited && self.asked
     }
 
-    /// Draws the prompt again, with the typed text.
+    /// Draws the prompt again, with the text typed so far.
     pub(super) fn redraw_prompt(&self) {
         let mut redraw = self.redraw.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(redraw) = redraw.as_mut().filter(|_| self.is_prompt_shown()) {
@@ -134,7 +136,7 @@ impl InputLines {
     }
 }
 
-/// Reads lines of any input, each within a bound.
+/// A function that reads lines of any input, each of limited length.
 fn plain_reader() -> impl FnMut() -> InputEvent {
     let mut number = 0_u64;
     move || {
@@ -143,6 +145,7 @@ fn plain_reader() -> impl FnMut() -> InputEvent {
     }
 }
 
+/// Reads the line `number` of stdin, of at most `MAX_TASK_BYTES`.
 fn plain_line(number: u64) -> InputEvent {
     let mut line = Vec::new();
     let mut bounded = io::stdin().lock().take(MAX_TASK_BYTES + 1);
@@ -160,7 +163,7 @@ fn plain_line(number: u64) -> InputEvent {
     }
 }
 
-/// Reads edited lines; where there can be no editor, plain ones.
+/// A function that reads edited lines. If no editor can be made, plain ones.
 fn edited_reader(
     history: PathBuf,
     words: CompletionWords,
@@ -169,7 +172,7 @@ fn edited_reader(
     let Some(mut editor) = make_editor(&history) else { return Box::new(plain_reader()) };
     editor.set_helper(Some(words));
     if let Ok(mut printer) = editor.create_external_printer() {
-        // If drawing fails, the next key draws it.
+        // If drawing fails, the next key draws the prompt.
         let draw: Box<dyn FnMut() + Send> = Box::new(move || {
             let _ = printer.print(String::new());
         });
@@ -177,7 +180,7 @@ fn edited_reader(
     }
     Box::new(move || match editor.readline(PROMPT) {
         Ok(line) => {
-            // A history that cannot be kept is no reason to stop talking.
+            // An error is ignored, because the chat works without the history.
             if !line.trim().is_empty() && editor.add_history_entry(line.as_str()).is_ok() {
                 let _ = editor.append_history(&history);
             }
@@ -189,6 +192,7 @@ fn edited_reader(
     })
 }
 
+/// Makes an editor with a history and completion; `None` = the terminal supports none.
 fn make_editor(history: &Path) -> Option<Editor<CompletionWords, FileHistory>> {
     let config = Config::builder()
         .max_history_size(MAX_HISTORY)
@@ -198,7 +202,7 @@ fn make_editor(history: &Path) -> Option<Editor<CompletionWords, FileHistory>> {
         .build();
     let mut editor =
         Editor::with_history(config.clone(), FileHistory::with_config(&config)).ok()?;
-    // Missing or unreadable: the history begins here.
+    // If the history is missing or unreadable, it begins empty.
     let _ = editor.load_history(history);
     Some(editor)
 }
@@ -220,7 +224,7 @@ impl Drop for TerminalRestorer {
         #[cfg(unix)]
         if let Some(before) = &self.before {
             use rustix::termios::{OptionalActions, tcsetattr};
-            // At the end of the process: nothing is left to do where it fails.
+            // This happens when the process ends, so nothing is left to do if it fails.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
     }
@@ -228,7 +232,7 @@ impl Drop for TerminalRestorer {
 
 #[cfg(unix)]
 impl InterruptSignals {
-    /// From here on signals come here instead of ending the process.
+    /// Receives signals from here on; they no longer end the process.
     pub(super) fn listen_signals() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -237,6 +241,7 @@ impl InterruptSignals {
         })
     }
 
+    /// Waits for Ctrl-C or a request to terminate.
     pub(super) async fn next_interrupt(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -41,12 +41,13 @@ use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::{LineTarget, RunProgress};
 use crate::term::table;
 
-/// Turns of the past that are shown when a session is resumed.
+/// The most turns that are shown when a session is resumed.
 const MAX_PAST_TURNS: usize = 3;
 
-/// Characters of each of their lines.
+/// The most characters of each line of such a turn.
 const MAX_PAST_LINE: usize = 200;
 
+/// Runs the command: raises the OS sandbox, builds the host, and chats until the person leaves.
 pub(super) fn run(
     args: &ChatArgs,
     places: &HomePaths,
@@ -57,7 +58,7 @@ pub(super) fn run(
     runner::warn_of_home(places, out);
     saving::make_sessions(places)?;
     let mut through = runner::wall_gaps(args.transcript.as_deref(), None, places);
-    // `/apply` writes there, by the person's word.
+    // The workspace is writable because `/apply` writes there, on the person's decision.
     if host::read_settings(places).is_ok_and(|settings| settings.overlays.by_default) {
         through.write.push(places.workspace.clone());
     }
@@ -81,7 +82,7 @@ pub(super) fn run(
         store.close().await;
         exit
     });
-    // A thread that still waits for a line must not keep the process.
+    // A thread that still waits for a line must not keep the process alive.
     runtime.shutdown_background();
     for warning in host.sandbox.warnings() {
         out.print_warning(warning);
@@ -89,6 +90,7 @@ pub(super) fn run(
     exit
 }
 
+/// Builds the host, with a transcript in place of the models if one is given.
 fn make_host(
     args: &ChatArgs,
     places: &HomePaths,
@@ -104,6 +106,7 @@ fn make_host(
     assembly.with_progress(progress).with_asker(asker).build_host()
 }
 
+/// Opens or resumes the session, makes the conversation, and runs the loop of lines.
 async fn run_chat(
     args: &ChatArgs,
     places: &HomePaths,
@@ -124,7 +127,8 @@ async fn run_chat(
             if past.session.kind == SessionKind::Team {
                 refuse_team(args, &past)?;
                 if past.unfinished.is_some() {
-                    // No agent can resume the turn of a team, so the agent gets a note of the stored part.
+                    // No agent can resume a team's turn, so the turn is ended with a note about its stored
+                    // part.
                     past = session.give_up(past).await.map_err(resume_failure)?;
                 }
             }
@@ -156,7 +160,7 @@ async fn run_chat(
     chat.run_lines(lines).await
 }
 
-/// An agent that may be run.
+/// Finds an agent, and checks that it can be run.
 fn find_agent(
     host: &Host,
     name: &str,
@@ -168,6 +172,7 @@ fn find_agent(
     Ok(Arc::new(agent))
 }
 
+/// Makes the conversation: with the caps of the whole session, and the messages of the resumed session.
 fn make_conversation(
     args: &ChatArgs,
     agent: Arc<ResolvedAgent>,
@@ -186,7 +191,7 @@ fn make_conversation(
     let history = if args.whole_history { HistoryMode::Whole } else { HistoryMode::Compacted };
     let saved = past.map(|past| past.session.model.clone()).filter(|model| !model.is_empty());
     let conversation = Conversation::new(agent, places.workspace.clone(), caps)
-        // A transcript stands for every model.
+        // A transcript answers for every model, so the session's model is not needed.
         .with_model(args.model.clone().or(saved.filter(|_| args.transcript.is_none())))
         .with_limits(limits)
         .with_history(history);
@@ -224,7 +229,7 @@ fn refuse_team(args: &ChatArgs, past: &SessionPast) -> Result<(), Failure> {
     .with_hint(format!("`belljar receipts {id}` shows its outcome")))
 }
 
-/// The failure of resuming a session, with a hint for the person.
+/// The failure of resuming a session, with a hint.
 fn resume_failure(error: SessionError) -> Failure {
     match &error {
         SessionError::Nothing => {
@@ -278,14 +283,14 @@ fn show_past(past: &SessionPast, out: &TerminalOutput) {
     }
 }
 
-/// The agents that Tab completes.
+/// The names of agents that Tab completes.
 fn agent_names(host: &Host, places: &HomePaths) -> Vec<String> {
     let agents = resolve_all(host, &places.workspace).unwrap_or_default();
     let offered = agents.iter().filter(|agent| agent.definition.visibility != Visibility::Internal);
     offered.map(|agent| agent.id.slug.as_str().to_owned()).collect()
 }
 
-/// The teams that Tab completes.
+/// The names of teams that Tab completes.
 fn team_names(host: &Host) -> Vec<String> {
     let catalog = host.teams.catalog();
     catalog.entries().iter().map(|team| team.id.slug.as_str().to_owned()).collect()

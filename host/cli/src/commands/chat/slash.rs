@@ -1,14 +1,14 @@
-//! The commands of a chat: one table behind the parser, `/help` and completion.
+//! The commands of a chat, in one table for the parser, `/help` and completion.
 
 use belljar_policy::ShownText;
 
-/// Edits between a command and the typed word that still make a likely match.
+/// The most edits between a typed word and a command that is suggested for it.
 const MAX_EDITS: usize = 2;
 
-/// Characters of an unknown command that are repeated.
+/// The most characters of an unknown command that an error repeats.
 const MAX_SHOWN: usize = 40;
 
-/// The action of a command.
+/// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlashAction {
     Help,
@@ -28,7 +28,7 @@ pub(super) enum SlashAction {
     Quit,
 }
 
-/// A row of the table.
+/// A command of the table.
 pub(super) struct SlashCommand {
     pub(super) name: &'static str,
     pub(super) action: SlashAction,
@@ -130,20 +130,20 @@ pub(super) const COMMANDS: &[SlashCommand] = &[
     },
 ];
 
-/// The meaning of a line.
+/// What a typed line means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChatInput<'a> {
-    /// Nothing.
+    /// An empty line.
     Blank,
-    /// Something to say to the agent.
+    /// A message to the agent.
     Say(&'a str),
     /// A command with its trimmed argument, for example `/cancel 2`.
     Command(SlashAction, &'a str),
-    /// No command; why, with the likely one.
+    /// An unknown command. The text says so, and suggests a similar one.
     Unknown(String),
 }
 
-/// Parses a line. A line that begins with `/` is a command; after a blank it is text.
+/// Parses a line. A line that begins with `/` is a command; with a blank before the `/`, it is a message.
 pub(super) fn parse_line(line: &str) -> ChatInput<'_> {
     if line.trim().is_empty() {
         return ChatInput::Blank;
@@ -156,7 +156,7 @@ pub(super) fn parse_line(line: &str) -> ChatInput<'_> {
     }
 }
 
-/// How a command is called.
+/// A command with its argument, for example `/cancel [N]`.
 pub(super) fn format_usage(row: &SlashCommand) -> String {
     format!("/{} {}", row.name, row.arguments).trim_end().to_owned()
 }
@@ -165,6 +165,7 @@ pub(super) fn find_command(action: SlashAction) -> Option<&'static SlashCommand>
     COMMANDS.iter().find(|row| row.action == action)
 }
 
+/// The error for an unknown command, with a suggestion.
 fn unknown_command(name: &str) -> String {
     let shown = ShownText::clip_line(name, MAX_SHOWN);
     match likely_command(name) {
@@ -175,7 +176,7 @@ fn unknown_command(name: &str) -> String {
     }
 }
 
-/// The most likely command: the nearest one, or the only one with this beginning.
+/// The command that a person probably meant: the most similar one, or the only one with this beginning.
 fn likely_command(name: &str) -> Option<&'static str> {
     let name: String = name.chars().take(MAX_SHOWN).flat_map(char::to_lowercase).collect();
     let mut begins = COMMANDS.iter().filter(|row| !name.is_empty() && row.name.starts_with(&name));
@@ -186,7 +187,8 @@ fn likely_command(name: &str) -> Option<&'static str> {
     (near.0 <= MAX_EDITS && near.0 < name.chars().count()).then_some(near.1)
 }
 
-/// How many characters have to be put in, taken out, replaced or swapped with their neighbour.
+/// The number of edits from `a` to `b`: characters inserted, removed, replaced, or swapped with their
+/// neighbour.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! `grant --library`: grants each agent of a library its requests, in one decision.
+//! `grant --library`: grants each agent of a library what it requests, in one decision of the person.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,13 @@ use crate::setup::exit::{CommandExit, Failure};
 use crate::term::diff;
 use crate::term::out::TerminalOutput;
 
-/// One agent of the library, with its requests.
+/// An agent of the library, and what it requests.
 struct LibraryMember {
     before: ResolvedAgent,
     asks: AgentRequests,
 }
 
+/// Grants each agent of the library its own requests: shows them, asks, and writes.
 pub(super) fn run(name: &str, writer: &GrantWriter<'_>) -> Result<CommandExit, Failure> {
     let GrantWriter { args, places, out, .. } = *writer;
     let lock = LibraryLock::read(&places.libraries_directory())?;
@@ -47,7 +48,7 @@ pub(super) fn run(name: &str, writer: &GrantWriter<'_>) -> Result<CommandExit, F
     Ok(CommandExit::Completed)
 }
 
-/// `grant 'library/NAME/*'`: the same rights to all agents of a library, by one section.
+/// `grant 'library/NAME/*'`: grants all agents of a library the same rights, in one section.
 pub(super) fn grant_whole_library(
     name: &LibraryName,
     writer: &GrantWriter<'_>,
@@ -77,13 +78,13 @@ pub(super) fn grant_whole_library(
     }
     let host = writer.whose.build_host(out)?;
     super::check_names(&change, &host)?;
-    // Defaults may differ between the agents, so they are not written down for all.
+    // The defaults of the agents may differ, so they are not written into the common section.
     change.alone = true;
     let scope = AgentScope::Library(name.to_string());
     let members = list_members(&scope, &host, writer);
     members.iter().for_each(|member| super::keep_overlay_tools(&member.before, &mut change));
     let to = Grantee::Library(name.clone());
-    // A default of some agents may be missing for others, for internal ones.
+    // The defaults of internal agents are the smallest, so they are compared with those.
     let changes = [(to.clone(), Visibility::Internal, change)];
     let Some(edit) = writer.changed_text(&changes)? else {
         out.print_line(format_args!("nothing to change: `{to}` has all of that"));
@@ -110,7 +111,8 @@ pub(super) fn grant_whole_library(
     Ok(CommandExit::Completed)
 }
 
-/// The library's agents in the catalogue's order, if their files are the agreed ones.
+/// The library's agents in the catalogue's order; an error if the files differ from those that a person
+/// agreed to.
 fn list_members(library: &AgentScope, host: &Host, writer: &GrantWriter<'_>) -> Vec<LibraryMember> {
     let catalog = host.library.catalog();
     let entries = catalog.agents().iter().filter(|entry| entry.id.scope == *library);
@@ -124,6 +126,7 @@ fn list_members(library: &AgentScope, host: &Host, writer: &GrantWriter<'_>) -> 
 }
 
 impl LibraryMember {
+    /// The change that grants this agent its requests; `None` = it requests nothing more.
     fn member_change(&self) -> Option<(Grantee, Visibility, GrantChange)> {
         let definition = &self.before.definition;
         let asked_tools = definition.asked.tools.clone();
@@ -133,6 +136,7 @@ impl LibraryMember {
     }
 }
 
+/// The report that nothing changes: all agents can run, or no grant helps the blocked ones.
 fn report_unchanged(
     name: &str,
     members: &[LibraryMember],
@@ -156,7 +160,7 @@ fn report_unchanged(
         )))
 }
 
-/// The decision: the number of ready agents before and after, and all new rights.
+/// Prints the decision: how many agents can run before and after, and all new rights.
 fn print_decision(
     name: &str,
     before: &[LibraryMember],
@@ -188,7 +192,7 @@ fn print_decision(
     }
 }
 
-/// Each deed with how many agents it is of.
+/// Prints each ability, with the number of agents that would have it.
 fn print_ability_counts(
     verb: &str,
     deeds: impl Iterator<Item = Vec<String>>,
@@ -202,7 +206,7 @@ fn print_ability_counts(
     }
 }
 
-/// A line for each blocked agent.
+/// A line for each blocked agent, with the reason.
 fn blocked_lines(members: &[LibraryMember]) -> Vec<String> {
     let blocked = members.iter().filter(|member| !member.before.status.is_ready());
     let line = |member: &LibraryMember| {

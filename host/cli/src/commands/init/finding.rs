@@ -10,23 +10,23 @@ use serde_json::Value;
 use crate::setup::exit::Failure;
 use crate::setup::host::small_runtime;
 
-/// The time limit of a server's whole answer. A local server takes milliseconds, or seconds if it lists
-/// files; a silent one serves something else.
+/// The time limit for a server's whole answer. A local server needs milliseconds, or seconds to list files; a
+/// silent one is probably no model server.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Most bytes of an answer: a server that has fetched hundreds of models needs a tenth.
+/// Most bytes of an answer. A server with hundreds of models needs a tenth of this.
 const MAX_REPLY: usize = 1 << 20;
 
-/// Most offered models of one server, because a person chooses from a list.
+/// Most models of one server that a person is offered, because a longer list is hard to read.
 const MAX_MODELS: usize = 20;
 
-/// Most bytes of a model's name; paths of files are the longest in use.
+/// Most bytes of a model's name. The longest ones in use are paths of files.
 const MAX_NAME: usize = 200;
 
-/// Numbers of tokens that a model's context can have; others are no such numbers.
+/// Plausible context sizes in tokens; any other number in an answer is ignored.
 const CONTEXT: std::ops::RangeInclusive<u64> = 512..=100_000_000;
 
-/// Servers of models with their default ports.
+/// Model servers with their usual ports on this machine.
 pub(super) const SERVERS: [(&str, &str, u16); 4] = [
     ("ollama", "Ollama", 11_434),
     ("llama-cpp", "llama.cpp", 8_080),
@@ -34,13 +34,13 @@ pub(super) const SERVERS: [(&str, &str, u16); 4] = [
     ("vllm", "vLLM", 8_000),
 ];
 
-/// A provider that is used with a key.
+/// A provider whose models are used with a key in the environment.
 pub(super) struct KeyProvider {
     pub(super) section: &'static str,
     pub(super) key_env: &'static str,
     kind: &'static str,
     base_url: Option<&'static str>,
-    /// The model that is written until the person chooses another.
+    /// The model that is written for this provider, until the person chooses another.
     model: &'static str,
 }
 
@@ -68,7 +68,7 @@ pub(super) const PROVIDERS: [KeyProvider; 3] = [
     },
 ];
 
-/// A model that can be used, as a section of `belljar.toml`.
+/// A usable model, in the form of a section of `belljar.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ModelCandidate {
     pub(super) section: String,
@@ -79,7 +79,7 @@ pub(super) struct ModelCandidate {
     pub(super) context_tokens: Option<u64>,
 }
 
-/// The found models, the preferred first, and texts about servers with another answer.
+/// The found models, the preferred one first, and notes about servers that gave another answer.
 #[derive(Debug, Default)]
 pub(super) struct FoundModels {
     pub(super) candidates: Vec<ModelCandidate>,
@@ -87,7 +87,7 @@ pub(super) struct FoundModels {
 }
 
 impl ModelCandidate {
-    /// Where it is, for a person.
+    /// The place of the model in words, for example the server's address.
     pub(super) fn format_place(&self) -> String {
         match (self.key_env, &self.base_url) {
             (Some(key), _) => format!("with the key in {key}"),
@@ -97,7 +97,8 @@ impl ModelCandidate {
     }
 }
 
-/// Looks at the environment and at these servers; at the usual ones where none is named.
+/// Finds models by keys in the environment and by asking these servers; without `servers`, the usual ones of
+/// this machine. `env` returns whether a variable is set.
 pub(super) fn find_models(
     servers: &[Url],
     env: &dyn Fn(&str) -> bool,
@@ -127,7 +128,7 @@ pub(super) fn find_models(
                 };
                 found.candidates.extend(models.into_iter().map(candidate));
             }
-            // No listener: for a default port this is not reported.
+            // No server listens there; for a usual port this is not reported.
             Err(ServerSilence::Absent(_)) if servers.is_empty() => {}
             Err(ServerSilence::Absent(why) | ServerSilence::Unfit(why)) => {
                 found.complaints.push(format!("no model at {url}: {why}"));
@@ -137,7 +138,7 @@ pub(super) fn find_models(
     Ok(found)
 }
 
-/// The models whose keys are set. No request is made, and no key leaves the environment.
+/// The models of providers whose keys are set. No request is made, and no key is read.
 fn with_keys(env: &dyn Fn(&str) -> bool) -> Vec<ModelCandidate> {
     let present = PROVIDERS.iter().filter(|provider| env(provider.key_env));
     present
@@ -152,7 +153,7 @@ fn with_keys(env: &dyn Fn(&str) -> bool) -> Vec<ModelCandidate> {
         .collect()
 }
 
-/// The base of an API as a person writes it: with `/v1` or without.
+/// Parses the base address of a model server, as a person writes it: with `/v1` or without.
 pub(super) fn base_url(text: &str) -> Result<Url, Failure> {
     let wrong = |why: &str| {
         Failure::usage(format!(
@@ -176,17 +177,17 @@ pub(super) fn base_url(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Why a server has no models to offer.
+/// The reason why a server offers no models.
 enum ServerSilence {
     /// There is no server.
     Absent(String),
-    /// A server without models, or with an unusable answer.
+    /// A server without models, or with an answer that is no list of models.
     Unfit(String),
 }
 
 type Models = Vec<(String, Option<u64>)>;
 
-/// Asks all at the same time; the slowest is waited for no longer than [`PATIENCE`].
+/// Asks all servers at the same time, each with the time limit [`PATIENCE`].
 async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, ServerSilence>> {
     let mut asked = tokio::task::JoinSet::new();
     for (at, (_, url)) in servers.iter().enumerate() {
@@ -202,7 +203,7 @@ async fn ask_all(servers: &[(String, Url)]) -> Vec<Result<Models, ServerSilence>
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Asks one server for its models.
+/// Asks one server for its list of models.
 async fn ask_server(base: &Url) -> Result<Models, ServerSilence> {
     let unfit = |why: &str| ServerSilence::Unfit(ShownText::clip_line(why, 200).to_string());
     let client = belljar_model::http_client(base.scheme() == "https")
@@ -237,7 +238,7 @@ async fn ask_server(base: &Url) -> Result<Models, ServerSilence> {
     parse_models(&body).ok_or_else(|| unfit("its answer is not a list of models"))
 }
 
-/// The models of an answer; `None` = not a list with at least one usable name.
+/// Parses a server's list of models; `None` = it is no list with at least one usable name.
 fn parse_models(body: &[u8]) -> Option<Models> {
     let answer: Value = belljar_received::json::from_slice(body).ok()?;
     let listed = answer.get("data")?.as_array()?.iter();
@@ -250,7 +251,8 @@ fn parse_models(body: &[u8]) -> Option<Models> {
     (!models.is_empty()).then_some(models)
 }
 
-/// Whether a name may be offered: printable, not endless, and of a model that talks.
+/// Returns whether a name may be offered: printable, of limited length, and of a model that can answer in
+/// text.
 fn is_fit(name: &str) -> bool {
     let printable = name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     let embeds = name.to_ascii_lowercase().contains("embed");

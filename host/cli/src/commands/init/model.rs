@@ -1,4 +1,5 @@
-//! Sets up a missing model: finds models, lets a person choose, writes a section.
+//! Sets up a model, if none is configured: finds usable models, lets a person choose, and writes a section of
+//! `belljar.toml`.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -61,7 +62,7 @@ pub(super) fn set_up(
     Ok(CommandExit::Completed)
 }
 
-/// The person's choice; the first model if nobody is asked.
+/// Asks the person which model to use. The first one, if there is only one or nobody is asked.
 fn choose_model<'a>(
     found: &'a FoundModels,
     yes: bool,
@@ -84,7 +85,8 @@ fn choose_model<'a>(
     found.candidates.get(number.checked_sub(1)?)
 }
 
-/// The text with the section, and with the role that every agent has a model by.
+/// The text of `belljar.toml` with a section for the chosen model, and with the role `main`, which every
+/// agent uses by default.
 fn with_model(
     path: &Path,
     text: &str,
@@ -115,7 +117,7 @@ fn with_model(
     let role = Item::Value(Value::from(chosen.section.as_str()));
     table_mut(&mut document, "roles").ok_or_else(by_hand)?.insert("main", role);
     let new = document.to_string();
-    // Parsed as in normal use: exactly one more model.
+    // Parsed again as in normal use: there must be exactly one more model.
     let mut after = Settings::parse(Some((path, &new)), None, user_home)
         .map_err(|found| Failure::from_diagnostics("no model is set up", found))?;
     let added = after.models.remove(&chosen.section);
@@ -124,14 +126,15 @@ fn with_model(
     if is_added && is_main && after.says_the_same(before) { Ok(new) } else { Err(by_hand()) }
 }
 
-/// A table of the document, made where it is missing.
+/// A table of the document, made if missing.
 fn table_mut<'d>(document: &'d mut DocumentMut, name: &str) -> Option<&'d mut Table> {
     let mut own = Table::new();
-    // `[models]` alone says nothing; the sections below it do.
+    // A `[models]` table without own keys needs no heading; the tables in it have theirs.
     own.set_implicit(name == "models");
     document.entry(name).or_insert(Item::Table(own)).as_table_mut()
 }
 
+/// Prints the chosen model, and the others that were found.
 fn print_choice(chosen: &ModelCandidate, found: &FoundModels, path: &Path, out: &TerminalOutput) {
     let ModelCandidate { section, model, .. } = chosen;
     out.print_line(format_args!(
@@ -154,7 +157,7 @@ fn print_choice(chosen: &ModelCandidate, found: &FoundModels, path: &Path, out: 
     out.note("to change it, edit that section, or take it out and repeat `belljar init`");
 }
 
-/// Advice where there is no model, in three lines.
+/// Prints advice if no model was found, in three lines.
 fn print_advice(places: &HomePaths, out: &TerminalOutput) {
     let keys = PROVIDERS.map(|provider| provider.key_env).join(", ");
     let servers = SERVERS.map(|(_, name, port)| format!("{name} ({port})")).join(", ");
@@ -177,6 +180,7 @@ fn escape_text(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// A model of a local server, with its context size.
     fn candidate() -> ModelCandidate {
         ModelCandidate {
             section: "ollama".to_owned(),

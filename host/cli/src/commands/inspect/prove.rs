@@ -1,4 +1,4 @@
-//! `belljar prove`: attacks on this machine's belljar, made in this process, with the result of each.
+//! `belljar prove`: attacks this machine's belljar, and shows the result of each attack.
 //!
 //! Attacks on the sandbox run without the OS sandbox, which must not hide gaps of the sandbox; attacks on the
 //! OS sandbox run in children, behind it; attacks on the server and on the editors' agent run against
@@ -21,9 +21,10 @@ use crate::setup::walls;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
-/// Characters of what got through, below the table.
+/// The most characters of what a successful attack reached, below the table.
 const MAX_WHY: usize = 2_000;
 
+/// Runs the command: chooses the attacks, makes them, and prints a report for each.
 pub(crate) fn run(
     args: &ProveArgs,
     places: &HomePaths,
@@ -61,7 +62,7 @@ pub(crate) fn run(
     })
 }
 
-/// The parts named on the command line; all without a name.
+/// The parts that the command line names; without a name, all.
 fn named_parts(args: &ProveArgs, places: &HomePaths) -> Result<Vec<Box<dyn ProvePart>>, Failure> {
     let all = !(args.sandbox || args.server || args.editor || args.wall || args.libraries);
     let mut parts: Vec<Box<dyn ProvePart>> = Vec::new();
@@ -88,34 +89,35 @@ fn chosen_attacks(part: &dyn ProvePart, only: Option<&str>) -> Vec<&'static str>
     part.attack_ids().into_iter().filter(|id| only.is_none_or(|word| id.contains(word))).collect()
 }
 
-/// The attacked program: this one.
+/// The path of the attacked program, which is this program.
 fn attacked_program() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))
 }
 
-/// The sandbox that is attacked: set up as for every run, components compiled in a child.
+/// The part that attacks the sandbox, which is set up as for every run: components are compiled in a child.
 fn sandbox_suite(places: &HomePaths) -> Result<Suite, Failure> {
     let compiler = walls::make_compiler()?;
-    // Without a cache the guests are compiled each time.
+    // Without a cache, the attackers' components are compiled each time.
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Suite::new(SuiteOptions { compiler, cache_dir, probe: None }).map_err(Failure::from)
 }
 
-/// The attacked server: this program, in temporary directories.
+/// The part that attacks a server: this program, in temporary directories.
 fn server_part(places: &HomePaths) -> Result<ServerPart, Failure> {
     let cache_dir = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Ok(ServerPart::new(ServerSetup { program: attacked_program()?, cache_dir }))
 }
 
-/// The attacked editors' agent: `belljar acp` of this program, each time in temporary directories.
+/// The part that attacks the agent for editors: `belljar acp` of this program, each time in temporary
+/// directories.
 fn editor_part(places: &HomePaths) -> Result<AcpPart, Failure> {
     let cache = create_private(&places.cache).is_ok().then(|| places.cache.clone());
     Ok(AcpPart::new(attacked_program()?, cache))
 }
 
-/// Makes the attacks, one at a time: times and memory are each one's own. Also says whether a
-/// person had enough before the last.
+/// Makes the attacks one after another, so that time and memory can be measured for each. Also returns
+/// whether a person stopped it before the last attack.
 async fn run_attacks(
     chosen: &[(&dyn ProvePart, Vec<&'static str>)],
     out: &TerminalOutput,
@@ -128,7 +130,7 @@ async fn run_attacks(
     for (part, ids) in chosen {
         part.prepare().await.map_err(Failure::from)?;
         for id in ids {
-            // The running attack is completed, so that it leaves nothing behind.
+            // A running attack is completed even after an interrupt, so that it leaves nothing behind.
             let mut cut = false;
             let mut running = std::pin::pin!(part.make_attack(id));
             let report = loop {
@@ -146,6 +148,7 @@ async fn run_attacks(
     Ok((reports, false))
 }
 
+/// Prints a table of the attacks, and the details of successful ones.
 fn print_reports(reports: &[AttackReport], through: usize, took: Duration, out: &TerminalOutput) {
     let headings = ["attack", "", "stopped by", ">time", ">memory", ">neighbour", ">at worst"];
     let mut table = TextTable::new(out, &headings);

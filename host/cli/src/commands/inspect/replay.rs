@@ -1,4 +1,4 @@
-//! `belljar replay`: repeats a stored run on separate overlays, and lists the different calls.
+//! `belljar replay`: runs a stored run again on separate overlays, and lists the calls whose results differ.
 //!
 //! Nothing is kept, and the workspace does not change: the layers of the overlays are in a temporary
 //! directory beside the store, removed at the end.
@@ -30,32 +30,33 @@ use crate::setup::whose::{AgentOwner, tenant_by_name};
 use crate::term::out::TerminalOutput;
 use crate::term::progress::{LineTarget, RunProgress};
 
-/// The word for the model that the run had.
+/// The word on the command line for the model of the stored run.
 const LIVE: &str = "live";
 
-/// A replay that has ended.
+/// A finished replay.
 pub(crate) struct EndedReplay {
     pub(crate) run: Turn,
     pub(crate) calls: Vec<ReplayedCall>,
-    /// The agents without further stored answers.
+    /// The agents whose stored answers ended before they had concluded.
     pub(crate) ended_early: Vec<String>,
     pub(crate) outcome: Outcome,
-    /// For a person: how the replay is another than the run.
+    /// Notes for a person about how the replay differs from the run, for example that hooks did not run.
     pub(crate) notes: Vec<String>,
 }
 
 impl EndedReplay {
-    /// How many calls compare so.
+    /// The number of calls with this result of the comparison.
     pub(crate) fn count_results(&self, of: CallComparison) -> usize {
         self.calls.iter().filter(|call| call.result == of).count()
     }
 
-    /// The first call by which the two differ, in the order of the results.
+    /// The first call whose result differs, in the order of the results.
     pub(crate) fn first_difference(&self) -> Option<&ReplayedCall> {
         self.calls.iter().find(|call| call.result.is_difference())
     }
 }
 
+/// Runs the command: finds the stored run, raises the OS sandbox, replays the run, and shows the comparison.
 pub(crate) fn run(
     args: &ReplayArgs,
     places: &HomePaths,
@@ -125,17 +126,19 @@ pub(crate) fn run(
     })
 }
 
-/// All that a replay needs.
+/// What a replay needs.
 struct ReplayWork<'a> {
     args: &'a ReplayArgs,
     host: &'a Host,
     places: &'a HomePaths,
-    /// Where the layers of its overlays may lie.
+    /// The directory in which a temporary directory for the overlays is made.
     directory: &'a Path,
     out: &'a TerminalOutput,
 }
 
 impl ReplayWork<'_> {
+    /// Replays the stored run. Steps: reads the run and its steps, makes temporary overlays, runs the agent
+    /// with the stored answers, and compares each call.
     async fn replay_run(
         &self,
         store: &Store,
@@ -173,7 +176,7 @@ impl ReplayWork<'_> {
         })
     }
 
-    /// Why this run cannot be replayed, for reasons other than missing data.
+    /// An error if this run cannot be replayed, for example because it was made by a team.
     fn check_replayable(&self, run: &Turn) -> Result<(), Failure> {
         let RecordedState { session, status, .. } = &run.state;
         let id = &run.run;
@@ -213,6 +216,7 @@ impl ReplayWork<'_> {
             .with_hint(format!("`{}`", self.args.of.format_command(&command))))
     }
 
+    /// The parameters of the replayed run: the task, model and rights, and the stored answers.
     fn run_spec(
         &self,
         run: &Turn,
@@ -257,7 +261,7 @@ impl ReplayWork<'_> {
             limits: run.limits(),
             brought: run.brought_input(),
             history,
-            // A lost right shows up as a difference of calls.
+            // A right that was lost since appears as a call with another result.
             partial: true,
             model,
             rerun: Some(Arc::new(rerun)),
@@ -265,6 +269,7 @@ impl ReplayWork<'_> {
         })
     }
 
+    /// Notes for the person about what a replay of this run lacks.
     fn replay_notes(&self, run: &Turn) -> Vec<String> {
         let mut notes = Vec::new();
         if run.state.status == MessageStatus::Interrupted {
@@ -284,7 +289,7 @@ impl ReplayWork<'_> {
     }
 }
 
-/// The models of a replay that asks none.
+/// The model registry of a replay in which no model is asked.
 fn no_models() -> Result<ModelRegistry, Failure> {
     let none = ScriptedModel::from_yaml("transcript: 1\nagents: []\n", Path::new("the record"))
         .map_err(|error| Failure::new(error.to_string()))?;

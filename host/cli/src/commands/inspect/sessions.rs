@@ -1,4 +1,4 @@
-//! `belljar sessions`: what is stored of conversations and runs, shown, exported and deleted.
+//! `belljar sessions`: lists, shows, exports and deletes stored conversations and runs.
 
 use belljar_policy::ShownText;
 use belljar_session::{is_at_work, remove_stale_layers, shown_status};
@@ -18,21 +18,22 @@ use crate::setup::whose::no_tenant;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell};
 
-/// Sessions that the list shows; `--json` lists all.
+/// The most sessions in the list; `--json` lists all.
 const MAX_SHOWN: u32 = 30;
 
-/// Characters of a title in the list.
+/// The most characters of a title in the list.
 const MAX_TITLE: usize = 60;
 
-/// Characters of what a subagent has concluded.
+/// The most characters of a subagent's conclusion.
 const MAX_SUMMARY: usize = 200;
 
-/// Steps by which subagents of subagents are moved to the right.
+/// The most levels by which a subagent of a subagent is indented.
 const MAX_INDENT: usize = 4;
 
-/// Sessions that are read at once.
+/// The number of sessions that are read at a time.
 const PAGE: u32 = 500;
 
+/// Runs the command on the sessions of the operator or of the named tenant.
 pub(crate) fn run(
     args: &SessionsArgs,
     places: &HomePaths,
@@ -69,10 +70,10 @@ pub(crate) fn run(
     })
 }
 
-/// The word for the session that was last added to.
+/// The word on the command line for the session that was used last.
 pub(crate) const LATEST: &str = "latest";
 
-/// The session named by a person: by id, by the beginning of the id, or as `latest`.
+/// Finds the session that a person named: by its id, the beginning of the id, or as `latest`.
 async fn session_by_name(word: &str, store: &Store) -> Result<StoredSession, Failure> {
     match store.find_session(word).await {
         Ok(session) => Ok(session),
@@ -90,7 +91,7 @@ async fn session_by_name(word: &str, store: &Store) -> Result<StoredSession, Fai
     }
 }
 
-/// Asks before something is deleted; without a person, only `--yes` is a yes.
+/// Asks before something is deleted. If nobody can be asked, `--yes` is required.
 pub(crate) fn confirm_deletion(
     yes: bool,
     question: &str,
@@ -107,6 +108,7 @@ pub(crate) fn confirm_deletion(
     }
 }
 
+/// Deletes one session, or all without an id, with their overlays, and writes a line of the audit log.
 async fn remove_sessions(
     id: Option<&str>,
     yes: bool,
@@ -136,6 +138,7 @@ async fn remove_sessions(
     Ok(())
 }
 
+/// Reads all sessions, page by page.
 async fn all_sessions(store: &Store) -> Result<Vec<StoredSession>, Failure> {
     let mut sessions: Vec<StoredSession> = Vec::new();
     loop {
@@ -148,6 +151,7 @@ async fn all_sessions(store: &Store) -> Result<Vec<StoredSession>, Failure> {
     }
 }
 
+/// Prints the table of sessions.
 fn list_sessions(sessions: &[StoredSession], out: &TerminalOutput) {
     if sessions.is_empty() {
         out.note("there are no sessions; `belljar chat` and `belljar run` begin some");
@@ -168,6 +172,7 @@ fn list_sessions(sessions: &[StoredSession], out: &TerminalOutput) {
     table.print_to(out);
 }
 
+/// Prints a session: its messages, and below each answer the subagents.
 fn show_session(
     store: &Store,
     session: &StoredSession,
@@ -213,7 +218,7 @@ fn show_session(
     }
 }
 
-/// The results so far of the subagents of a turn that has no answer yet.
+/// Prints the results so far of a turn's subagents, while the turn has no answer.
 fn print_stored_results<'a>(
     subagents: impl Iterator<Item = &'a SubagentRecord>,
     out: &TerminalOutput,

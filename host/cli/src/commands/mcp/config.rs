@@ -1,4 +1,4 @@
-//! `belljar mcp config`: what a client has to be told, printed or written.
+//! `belljar mcp config`: prints or writes the settings with which a client starts belljar.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,10 @@ use crate::setup::home::{HomePaths, MAX_MANIFEST_BYTES};
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// The name of this server in a client's file.
+/// The name of belljar in a client's file.
 const NAME: &str = "belljar";
 
+/// Runs the command: prints the settings for the client, or adds them to the client's file.
 pub(super) fn run(
     client: McpClient,
     write: bool,
@@ -60,16 +61,17 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// The place that is written: below the workspace, through no link, or in the person's own home.
+/// The file of the client: below the workspace, where no link is followed, or in the person's own home.
 struct ConfigTarget {
     below: DirectoryHandle,
     path: PathBuf,
     whose: FileAudience,
-    /// For the OS sandbox.
+    /// The directory that the OS sandbox lets this process write.
     directory: PathBuf,
 }
 
 impl ConfigTarget {
+    /// Opens the directory of the file, so that it can be written behind the OS sandbox.
     fn for_file(file: &Path, workspace: &Path) -> std::io::Result<Self> {
         if let Ok(path) = file.strip_prefix(workspace) {
             let (below, whose) = (DirectoryHandle::open(workspace)?, FileAudience::Everybody);
@@ -87,6 +89,7 @@ impl ConfigTarget {
     }
 }
 
+/// The failure of writing a client's file, with a hint.
 fn unwritable_file(file: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::new(format!("failed to write `{}`: {error}", file.to_shown()));
     let hint = match error.kind() {
@@ -98,7 +101,7 @@ fn unwritable_file(file: &Path, error: &std::io::Error) -> Failure {
     failure.with_hint(hint)
 }
 
-/// The file with the entry in it; `None` = there is no file yet.
+/// The text of the file with the entry added. `before` = the path and text of the existing file.
 fn add_entry(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
     match entry.form {
         ClientFileForm::Json => in_json(entry, before),
@@ -106,6 +109,7 @@ fn add_entry(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<Strin
     }
 }
 
+/// Adds the entry to a file in JSON; its other content stays.
 fn in_json(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
     let mut all = match before {
         Some((path, text)) if !text.trim().is_empty() => {
@@ -125,6 +129,7 @@ fn in_json(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<String,
     text.map(|text| text + "\n").map_err(|error| Failure::from(anyhow::Error::from(error)))
 }
 
+/// Adds the entry to a file in TOML; its other content and form stay.
 fn in_toml(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<String, Failure> {
     let (path, text) = before.unwrap_or((Path::new(""), ""));
     let mut all: toml_edit::DocumentMut = text.parse().map_err(|error| by_hand(path, &error))?;
@@ -156,7 +161,7 @@ fn in_toml(entry: &ClientEntry, before: Option<(&Path, &str)>) -> Result<String,
     Ok(all.to_string())
 }
 
-/// The failure for a file that is not edited, because other parts of it could be lost.
+/// The failure for a file that is not edited, because its content could be lost.
 fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("`{}` is left as it is: {why}", path.to_shown()))
         .with_hint("leave out `--write`, and put what is printed there by hand")
@@ -166,6 +171,7 @@ fn by_hand(path: &Path, why: &dyn std::fmt::Display) -> Failure {
 mod tests {
     use super::*;
 
+    /// The entry for a client, with this home and cache.
     fn at(client: McpClient, home: &str, cache: &str) -> ClientEntry {
         let (program, workspace) = (Path::new("/opt/belljar"), Path::new("/work"));
         let places = HomePaths {

@@ -1,4 +1,4 @@
-//! `belljar keys`: the keys of the server, made, listed and revoked, and the logins of browsers.
+//! `belljar keys`: makes, lists and revokes the server's keys, and the logins of browsers.
 
 use belljar_policy::{ShownPath as _, ShownText};
 use belljar_server::{NewSecret, has_keys};
@@ -14,9 +14,10 @@ use crate::setup::whose;
 use crate::term::out::TerminalOutput;
 use crate::term::table::{TextTable, plain_cell};
 
-/// Most characters of what a key is recognised by.
+/// The most characters of a key's name.
 const MAX_NAME: usize = 100;
 
+/// Runs the command on the data root's store.
 pub(crate) fn run(
     args: &KeysArgs,
     places: &HomePaths,
@@ -56,7 +57,7 @@ pub(crate) fn run(
     })
 }
 
-/// Revokes a key, or ends a login with the id.
+/// Revokes the key with this id, or ends the login with this id.
 async fn revoke_key(
     id: &str,
     store: &Store,
@@ -93,7 +94,7 @@ async fn revoke_key(
     Ok(())
 }
 
-/// Takes back that a key is needed: by a person, in so many words, and never beside a key.
+/// Lets the server accept callers without a key again. A person must agree explicitly, and no key may exist.
 async fn drop_key_requirement(
     yes: bool,
     store: &Store,
@@ -101,7 +102,7 @@ async fn drop_key_requirement(
     out: &TerminalOutput,
 ) -> Result<(), Failure> {
     let registry = store.tenant_registry();
-    // INV-377: a start would take it back at once.
+    // INV-377: with an issuer configured, the next start would require keys again.
     if let Some(issuer) = host::read_settings(places)?.server.issuers.first() {
         let (name, url) =
             (ShownText::clip_line(&issuer.name, 64), ShownText::clip_line(&issuer.url, 200));
@@ -141,6 +142,7 @@ async fn drop_key_requirement(
     Ok(())
 }
 
+/// Makes a key with these rights, after checking its name.
 fn new_key(
     secret: &NewSecret,
     tenant: &str,
@@ -167,6 +169,7 @@ fn new_key(
     })
 }
 
+/// The failure of making a key, with a hint if the tenant is missing.
 fn no_tenant(error: StoreError, tenant: &str) -> Failure {
     let missing = matches!(error, StoreError::NotFound { .. });
     let failure = store_failure(error);
@@ -177,6 +180,7 @@ fn no_tenant(error: StoreError, tenant: &str) -> Failure {
         .with_hint(format!("`belljar tenants add {}` makes it", ShownText::clip_line(tenant, 64)))
 }
 
+/// Prints the table of keys.
 fn list_keys(keys: &[StoredKey], out: &TerminalOutput) {
     if keys.is_empty() {
         out.note("there are no keys; `belljar keys create --scope admin --name NAME` makes one");
@@ -203,6 +207,7 @@ fn list_keys(keys: &[StoredKey], out: &TerminalOutput) {
     table.print_to(out);
 }
 
+/// Prints the table of browsers' logins.
 fn list_logins(logins: &[StoredLogin], out: &TerminalOutput) {
     if logins.is_empty() {
         out.note("no browser is logged in");

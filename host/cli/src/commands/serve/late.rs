@@ -1,4 +1,4 @@
-//! New settings that a running server cannot apply: it names them, and keeps the earlier ones until a
+//! Settings that a running server cannot apply: they are named, and the earlier ones are kept until a
 //! restart.
 
 use std::path::{Path, PathBuf};
@@ -10,9 +10,10 @@ use belljar_policy::{Mount, MountAccess, ShownPath as _};
 use crate::setup::home::HomePaths;
 use crate::setup::secrets;
 
-/// Fits new settings of the operator's to what this process can do: a part that needs a restart is
-/// as it was, or narrower. Returns these parts, a line each. `began` are the settings of the start, `now` the
-/// ones in force; `reach` is the process's reach behind the OS sandbox, `None` = unlimited.
+/// Changes new settings of the operator to what this process can apply: a part that needs a restart stays as
+/// it was, or becomes narrower. Returns a line for each such part. `began` = the settings at the start; `now`
+/// = the settings in force; `reach` = the files that this process can open behind the OS sandbox, `None` =
+/// any.
 pub(crate) fn fit_settings(
     new: &mut Settings,
     began: &Settings,
@@ -58,10 +59,10 @@ pub(crate) fn fit_settings(
     late
 }
 
-/// Why a file cannot be had.
+/// The end of a message about a file that the OS sandbox hides.
 const CLOSED: &str = "is not what the OS sandbox let this process read when it started";
 
-/// Narrows the mounts of settings to the possible ones; returns the narrowed ones.
+/// Reduces the access of each mount to `most`; returns a line for each changed mount.
 pub(crate) fn narrow_mounts(
     settings: &mut Settings,
     workspace: &Path,
@@ -77,19 +78,20 @@ pub(crate) fn narrow_mounts(
     narrowed.into_iter().map(line).collect()
 }
 
-/// The possible access to a tenant's mount: a server reads all of a tenant's own files.
+/// The most access of a tenant's mount: a server can read all of the tenant's own files.
 pub(crate) fn most_of_tenant(mount: &Mount, reach: Option<&WallReach>) -> Option<MountAccess> {
     let writes = reach.is_none_or(|reach| reach.can_write(&mount.host));
     Some(if writes { MountAccess::ReadWrite } else { unwritable_access(mount) })
 }
 
-/// The remaining access of a mount that cannot be written: an overlay does not write it.
+/// The access that is left of a mount that cannot be written; an overlay stays, because it does not write its
+/// directory.
 fn unwritable_access(mount: &Mount) -> MountAccess {
     if mount.access == MountAccess::Overlay { MountAccess::Overlay } else { MountAccess::Read }
 }
 
-/// The possible access to the operator's mount: no more than the OS sandbox let through; `reach` is that,
-/// `None` = unlimited.
+/// The most access of the operator's mount that the OS sandbox allows. `reach` = the files that this process
+/// can open, `None` = any.
 pub(crate) fn possible_access(mount: &Mount, reach: Option<&WallReach>) -> Option<MountAccess> {
     match reach {
         None => Some(MountAccess::ReadWrite),
@@ -99,7 +101,7 @@ pub(crate) fn possible_access(mount: &Mount, reach: Option<&WallReach>) -> Optio
     }
 }
 
-/// The keys of `[server]` that count at a start only and have changed. Limits of tenants count at once.
+/// The changed keys of `[server]` that are read only at the start. Limits of tenants are applied at once.
 fn changed_server_keys(new: &ServerSetting, began: &ServerSetting) -> Vec<String> {
     let ServerSetting {
         listen,
@@ -119,7 +121,7 @@ fn changed_server_keys(new: &ServerSetting, began: &ServerSetting) -> Vec<String
         audit_days,
         finish_left_turns,
         otlp_endpoint,
-        // Looked at for each token.
+        // Read again for each token.
         issuers: _,
     } = new;
     let keys = [
@@ -140,18 +142,19 @@ fn changed_server_keys(new: &ServerSetting, began: &ServerSetting) -> Vec<String
     other.map(|(key, _)| format!("`{key}` of `[server]`")).collect()
 }
 
-/// The hooks that are commands: the broker got their list once.
+/// The hooks that are commands; the broker got their list at the start.
 fn command_hooks(hooks: &[HookSetting]) -> Vec<&HookSetting> {
     hooks.iter().filter(|hook| matches!(hook.action, HookAction::Command(_))).collect()
 }
 
-/// The servers whose programs differ from the broker's list.
+/// The MCP servers whose program differs from the broker's list.
 fn changed_programs(new: &Settings, began: &Settings) -> Vec<String> {
     let others = new.mcp_programs.iter();
     let others = others.filter(|(name, program)| began.mcp_programs.get(*name) != Some(program));
     others.map(|(name, _)| name.clone()).collect()
 }
 
+/// The component files of hooks.
 fn hook_components(hooks: &[HookSetting]) -> Vec<PathBuf> {
     let path = |hook: &HookSetting| match &hook.action {
         HookAction::Component { path, .. } => Some(path.clone()),
@@ -160,7 +163,7 @@ fn hook_components(hooks: &[HookSetting]) -> Vec<PathBuf> {
     hooks.iter().filter_map(path).collect()
 }
 
-/// Files for models that are read on first use.
+/// Files of models that are read at their first use, for example keys.
 fn model_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let models = settings.models.values();
     let scripted = models.filter(|model| model.kind == ModelKind::Scripted);
@@ -177,6 +180,7 @@ mod tests {
         Settings::parse(Some((Path::new("belljar.toml"), text)), None, None).unwrap()
     }
 
+    /// Makes the directories of a home, a cache and a workspace below `root`.
     fn places(root: &Path) -> HomePaths {
         let [home, cache, workspace] = ["home", "cache", "work"].map(|name| root.join(name));
         for made in [&home, &cache, &workspace] {
@@ -200,7 +204,7 @@ mod tests {
             (new, late)
         };
         assert_eq!(fitted(BEGAN), (began.clone(), Vec::new()));
-        // What a tenant may use, and models, count at once.
+        // What tenants may use, and models, are applied at once.
         let (new, late) = fitted(&BEGAN.replace("turns = 2", "turns = 9").replace("'a'", "'b'"));
         assert!(late.is_empty(), "{late:?}");
         assert_eq!((new.server.tenant_turns, new.models["main"].model.as_str()), (Some(9), "b"));

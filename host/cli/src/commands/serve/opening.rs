@@ -1,5 +1,5 @@
-//! Opens tenants for the server: a host for each over one sandbox, with a home and a workspace below the data
-//! root.
+//! Opens tenants for the server: builds a host for each, with a shared sandbox, and with a home and a
+//! workspace below the data root.
 //!
 //! A tenant has only the files that the operator put into its home. Without models in its `belljar.toml`, the
 //! operator's models and roles serve it; the operator's hooks see its calls too, and it has no hooks of its
@@ -33,15 +33,15 @@ use crate::setup::host::{self, HostAssembly};
 use crate::setup::walls;
 use crate::term::out::TerminalOutput;
 
-/// The means to open tenants with.
+/// What the server needs to open tenants.
 pub(crate) struct TenantOpeningContext {
-    /// The operator's own.
+    /// The operator's own settings, as they change over time.
     pub(crate) own: Arc<OwnSettings>,
-    /// Where the OS sandbox lets this process reach; `None` = anywhere.
+    /// The files that this process can open behind its OS sandbox; `None` = any file.
     pub(crate) reach: Option<WallReach>,
-    /// This server's facts for commands on this machine.
+    /// The facts that this server writes down for commands on this machine.
     pub(crate) running: Option<RunningServer>,
-    /// The settings of tenants that wait for a restart, by tenant id.
+    /// For each tenant's id, the settings that need a restart.
     pub(crate) late: Mutex<BTreeMap<String, Vec<String>>>,
     pub(crate) store: Store,
     pub(crate) out: TerminalOutput,
@@ -49,14 +49,14 @@ pub(crate) struct TenantOpeningContext {
     pub(crate) admission: Arc<Admission>,
 }
 
-/// The means that a tenant works with.
+/// An opened tenant: its host, workspace and limits.
 pub(crate) struct OpenedTenant {
     pub(crate) host: Host,
     pub(crate) workspace: PathBuf,
     pub(crate) limits: ServiceLimits,
 }
 
-/// The part of the operator's settings that tenants have.
+/// The part of the operator's settings that each tenant's agents use too.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct InheritedSettings {
     models: BTreeMap<String, ModelSetting>,
@@ -68,6 +68,7 @@ pub(crate) struct InheritedSettings {
 }
 
 impl InheritedSettings {
+    /// Copies this part from the operator's settings.
     pub(crate) fn from_own_version(own: &OwnVersion) -> Self {
         let Settings { models, roles, profile, small_models, hooks, server, .. } = &own.settings;
         let (models, roles, hooks) = (models.clone(), roles.clone(), hooks.clone());
@@ -76,8 +77,8 @@ impl InheritedSettings {
     }
 }
 
-/// Most tenants whose directories are searched for workspaces at the server's start; with more, the others'
-/// are read-only until a start with fewer.
+/// The most tenants whose directories are searched for workspaces when the server starts. With more tenants,
+/// the others' directories are read-only until a start with fewer.
 const MAX_TENANTS: usize = 10_000;
 
 /// The places of tenants that the OS sandbox lets a server write: the directory of workspaces, for later
@@ -90,7 +91,7 @@ pub(crate) fn written_places(data: &DataRoot) -> Vec<PathBuf> {
     beside.chain(data.workspaces_directory().canonicalize().ok()).collect()
 }
 
-/// The places beside a tenant's home that its agents write.
+/// The directories beside a tenant's home that its agents may write.
 fn written_beside(own: &Path) -> Vec<PathBuf> {
     let found = |path: PathBuf| path.canonicalize().ok();
     let (Some(own), Some(home)) = (found(own.to_path_buf()), found(own.join("home"))) else {
@@ -105,7 +106,8 @@ fn written_beside(own: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The directories that a home lets agents mount with at least this access; empty for an invalid home.
+/// The directories that a tenant's settings let its agents mount with at least the access `least`; empty if
+/// the settings are invalid.
 fn granted_directories(places: &HomePaths, least: MountAccess) -> Vec<PathBuf> {
     let Ok(settings) = host::read_settings(places) else { return Vec::new() };
     host::mountable_directories(&settings, places, least).collect()
@@ -128,7 +130,7 @@ fn work_directories(places: &HomePaths) -> Vec<PathBuf> {
     directories
 }
 
-/// Opens tenants.
+/// Opens a tenant from its files on disk, on request of the server.
 pub(crate) struct DiskTenantOpener(Arc<TenantOpeningContext>);
 
 impl From<TenantOpeningContext> for DiskTenantOpener {
@@ -141,7 +143,7 @@ impl From<TenantOpeningContext> for DiskTenantOpener {
 impl TenantOpener for DiskTenantOpener {
     async fn open_tenant(&self, tenant: &Tenant) -> Result<Service, OpenError> {
         let (inner, own) = (Arc::clone(&self.0), tenant.clone());
-        // Reads files, and may describe tools on a runtime of its own.
+        // On a separate thread, because files are read, and tools may be listed in another runtime.
         let opened =
             belljar_work::run_job(&OPEN, &tenant.id, move |_| open_tenant(&inner, &own)).await;
         let (opened, renewal) =
@@ -174,10 +176,11 @@ impl TenantOpener for DiskTenantOpener {
     }
 }
 
-/// Owned by the tenant, so that tools that are read meanwhile, by the operator, find threads.
+/// The kind of host work that opens a tenant. It counts against the tenant, so that the operator's own work
+/// still finds threads.
 const OPEN: WorkKind = WorkKind { name: "opening a tenant", time: Duration::from_secs(300) };
 
-/// Opens a tenant as it is now, with the maker of its later versions.
+/// Opens a tenant by its present files. Also returns the maker of its later versions.
 fn open_tenant(
     opener: &Arc<TenantOpeningContext>,
     tenant: &Tenant,
@@ -201,7 +204,7 @@ fn open_tenant(
 }
 
 impl TenantOpeningContext {
-    /// The common part of all tenants, by the operator's settings in force.
+    /// What all tenants share, from the operator's settings in force.
     pub(crate) fn current_tenancy(&self) -> TenantSettings {
         TenantSettings {
             settings: self.own.current_version().settings.clone(),
@@ -211,8 +214,8 @@ impl TenantOpeningContext {
         }
     }
 
-    /// The present files of a tenant. Unreachable parts are removed and named, because the rest, above all
-    /// revoked rights, has to count.
+    /// Reads and checks the present files of a tenant. Settings that this process cannot apply are removed
+    /// and named, because the rest, above all a revoked right, must take effect.
     pub(crate) fn check_tenant(&self, tenant: &Tenant) -> Result<CheckedTenant, OpenError> {
         let checked = self.current_tenancy().check_tenant(tenant)?;
         let mut all = self.lock_late_settings();
@@ -229,6 +232,7 @@ impl TenantOpeningContext {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Builds a tenant's host from its checked settings and the operator's.
     pub(crate) fn put_together(
         &self,
         checked: CheckedTenant,

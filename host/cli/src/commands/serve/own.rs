@@ -1,4 +1,5 @@
-//! The operator's own settings in a running server: read at the start, and again when files have changed.
+//! The operator's own settings in a running server: read at the start, and again when their files have
+//! changed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,34 +23,34 @@ use crate::setup::secrets;
 use crate::setup::walls;
 use crate::term::out::TerminalOutput;
 
-/// The operator's settings over time.
+/// The operator's settings in force, and the state of their files.
 pub(crate) struct OwnSettings {
     places: HomePaths,
     data: DataRoot,
     out: TerminalOutput,
-    /// Those of the start.
+    /// The settings at the start of the server.
     began: Settings,
     state: Mutex<OwnSettingsState>,
 }
 
 struct OwnSettingsState {
     watched: WatchedFiles,
-    /// How often they were read.
+    /// The number of times that the settings were read.
     reads: u64,
     now: Arc<OwnVersion>,
-    /// Why those of the last read are not in force.
+    /// The reason why the settings read last are not in force; `None` = they are.
     invalid: Option<String>,
-    /// The settings that wait for a restart, as logged.
+    /// The settings that need a restart, as logged last.
     late: Vec<String>,
 }
 
-/// The operator's settings in force, and the host of its own tenant.
+/// The operator's settings in force, and the host of the operator's own tenant.
 pub(crate) struct OwnVersion {
     pub(crate) settings: Settings,
     pub(crate) host: Host,
 }
 
-/// The findings of a look.
+/// The result of a check for changed settings.
 pub(crate) struct LookResult {
     pub(crate) now: Arc<OwnVersion>,
     reads: u64,
@@ -57,7 +58,8 @@ pub(crate) struct LookResult {
 }
 
 impl OwnSettings {
-    /// The settings of the start, with their host. `watched` noted their files before they were read.
+    /// Begins with the settings of the start and their host. `watched` has noted their files before they were
+    /// read.
     pub(crate) fn new(
         settings: Settings,
         host: Host,
@@ -80,23 +82,23 @@ impl OwnSettings {
         &self.data
     }
 
-    /// Those in force, without a look.
+    /// The settings in force, without checking the files.
     pub(crate) fn current_version(&self) -> Arc<OwnVersion> {
         Arc::clone(&self.lock_state().now)
     }
 
-    /// Whether something of the settings as they are written waits for a restart.
+    /// Returns whether a part of the settings in the files needs a restart.
     pub(crate) fn waits_for_restart(&self) -> bool {
         !self.lock_state().late.is_empty()
     }
 
-    /// The settings in force, after a check of the files. Reads files, and may describe tools on a separate
+    /// The settings in force, after a check for changed files. Reads files, and may list tools in a separate
     /// runtime.
     pub(crate) fn look_at_files(&self, look: LookDepth) -> LookResult {
         let mut state = self.lock_state();
         let changed = state.watched.have_changed() || look == LookDepth::Anew;
-        // INV-156: a failure may have had a cause outside of these files, so it is retried until it succeeds:
-        // a revoked right must not survive because of a directory's mode.
+        // INV-156: a failure may have had a cause outside of these files, so the read is repeated until it
+        // succeeds. A revoked right must not stay in force because of a directory's mode.
         if changed || state.invalid.is_some() {
             let now = Arc::clone(&state.now);
             match self.read_version(&now, &mut state.watched) {
@@ -120,7 +122,7 @@ impl OwnSettings {
         LookResult { now, reads: state.reads, invalid }
     }
 
-    /// The same settings that a start would read, as far as this process can apply them.
+    /// Reads the settings that a start of the server would read, changed to what this process can apply.
     fn read_version(
         &self,
         now: &OwnVersion,
@@ -150,14 +152,14 @@ impl OwnSettings {
     }
 }
 
-/// The files behind a home's settings, and the directory of its tools: a tool installed or removed meanwhile
-/// counts at once.
+/// The files with a home's settings, and the directory of its tools, so that an installed or removed tool
+/// takes effect at once.
 pub(crate) fn settings_files(places: &HomePaths) -> Vec<PathBuf> {
     let lock = places.libraries_directory().join("lock.toml");
     vec![places.config_path(), places.workspace_config(), lock, places.tools_directory()]
 }
 
-/// Further watched files: those with values of secrets, and the directories of installed tools, whose files
+/// Further files to watch: those with values of secrets, and the directories of installed tools, whose files
 /// are written one after another.
 pub(crate) fn further_files(
     settings: &Settings,
@@ -167,14 +169,14 @@ pub(crate) fn further_files(
     secrets::files_named(settings, places).into_iter().chain(tools.map(|entry| entry.path()))
 }
 
-/// Logs the settings that take effect only after a restart, except those already logged.
+/// Logs the settings that need a restart, except those that were logged already.
 pub(crate) fn log_late_settings(tenant: &str, before: &[String], late: &[String]) {
     for what in late.iter().filter(|what| !before.contains(what)) {
         tracing::warn!(tenant, "takes effect after a restart: {what}");
     }
 }
 
-/// A failure as one text, as reported for a tenant at the start.
+/// A failure as one text.
 fn failure_text(failure: &Failure) -> String {
     match setup_error(failure) {
         OpenError::OutOfReach(why) | OpenError::Setup(why) => why,
@@ -193,6 +195,7 @@ impl OwnRenewal {
         Self { own, seen: Mutex::new(seen) }
     }
 
+    /// Whether the operator's own tenant gets a new version after this check.
     fn to_renewed(&self, looked: LookResult) -> RenewalOutcome {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == looked.reads {
@@ -207,7 +210,7 @@ impl OwnRenewal {
 }
 
 impl LookResult {
-    /// The number of the read.
+    /// The number of times that the settings were read.
     pub(crate) fn read_count(&self) -> u64 {
         self.reads
     }

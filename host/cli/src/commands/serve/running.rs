@@ -1,6 +1,7 @@
-//! A running server's facts for commands of the same machine: its reach behind the OS sandbox, and its open
-//! tenants. One file for each server, in the directory of the store, locked while the server lives. Commands
-//! use the facts for hints and no decision, because an intruder in a server can write the file.
+//! The facts of a running server, written for commands on the same machine: which files it can open behind
+//! its OS sandbox, and its open tenants. Each server has one file in the directory of the store, and locks it
+//! while it runs. Commands use the facts only for hints, because an attacker inside a server can write the
+//! file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,47 +19,47 @@ use super::late;
 use crate::setup::data::DataRoot;
 use crate::setup::home::{HomePaths, create_private};
 
-/// The directory of these files, beside the store.
+/// The name of the directory of these files, beside the store.
 const SERVING: &str = "serving";
 
-/// Inspected servers of one data root; further files are ignored.
+/// The most servers of one data root that are read; further files are ignored.
 const MAX_SERVERS: usize = 32;
 
-/// Most bytes of such a file: the directories of ten thousand tenants, and their ids.
+/// Most bytes of such a file, which then has the directories and ids of ten thousand tenants.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Attempts at a file that another server takes for a leftover.
+/// The most attempts to make a file, because another server may remove it as a leftover.
 const MAX_TRIES: usize = 8;
 
-/// The first line of such a file.
+/// The first line of such a file, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileHead {
-    /// The operator's workspace of this server.
+    /// The operator's workspace for this server.
     workspace: PathBuf,
-    /// `None` = anywhere: it has no OS sandbox.
+    /// The files that the server can open; `None` = any, because it has no OS sandbox.
     reach: Option<WallReach>,
 }
 
-/// The facts of this server, until dropped.
+/// This server's own file with its facts; removed on drop.
 #[derive(Debug)]
 pub(crate) struct RunningServer {
     path: PathBuf,
-    /// Holds the lock.
+    /// The open file, which holds the lock.
     file: File,
 }
 
-/// The words that a running server has left.
+/// The facts of a running server, as a command reads them.
 #[derive(Debug)]
 pub(crate) struct ServerFacts {
     workspace: PathBuf,
-    /// Where it reaches; `None` = anywhere.
+    /// The files that the server can open; `None` = any.
     reach: Option<WallReach>,
-    /// The open tenants, by id.
+    /// The ids of the server's open tenants.
     open: BTreeSet<String>,
 }
 
 impl RunningServer {
-    /// Writes the process's reach, and removes leftovers of killed servers.
+    /// Writes the file with the process's reach, and removes the files of killed servers.
     pub(crate) fn write_facts(
         data: &DataRoot,
         workspace: &Path,
@@ -67,7 +68,7 @@ impl RunningServer {
         let directory = facts_directory(data);
         create_private(&directory)?;
         for left in facts_files(&directory) {
-            // The lock ended with its owner.
+            // The lock was released when its server was killed.
             if open_file(&left).is_ok_and(|file| file.try_lock().is_ok()) {
                 let _ = fs::remove_file(&left);
             }
@@ -90,23 +91,23 @@ impl RunningServer {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Tells that a tenant has been opened, once for each.
+    /// Writes that a tenant was opened, once for each tenant.
     pub(crate) fn note_opened(&self, id: &str) {
-        // A line that is not there makes a hint less exact.
+        // If the write fails, a hint is only less exact.
         let _ = (&self.file).write_all(format!("{id}\n").as_bytes());
     }
 }
 
 impl Drop for RunningServer {
     fn drop(&mut self) {
-        // Removed while the lock is held, so no other process uses the file.
+        // Removed while it is locked, so no other process uses the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl ServerFacts {
-    /// The settings that the server cannot apply before a restart, a line each: of the tenant with these
-    /// places, or the operator's own.
+    /// The settings that the server can apply only after a restart, one line each. `of` = the paths of the
+    /// tenant, or of the operator.
     pub(crate) fn late_settings(
         &self,
         tenant: &str,
@@ -115,7 +116,7 @@ impl ServerFacts {
     ) -> Vec<String> {
         let reach = self.reach.as_ref();
         match tenant == TENANT {
-            // Whoever types a command may be in another workspace.
+            // The command may have been typed in another workspace than the server's.
             true => late::narrow_mounts(&mut settings, &self.workspace, |it| {
                 late::possible_access(it, reach)
             }),
@@ -125,13 +126,13 @@ impl ServerFacts {
         }
     }
 
-    /// Whether the server has opened this tenant, so that earlier valid settings exist.
+    /// Returns whether the server has opened this tenant, and so has valid settings of it.
     pub(crate) fn has_open(&self, id: &str) -> bool {
         self.open.contains(id)
     }
 }
 
-/// The facts of the servers on this data root. Empty = none running, or unreadable.
+/// Reads the facts of the servers on this data root. Empty = no server runs, or the facts are unreadable.
 pub(crate) fn read_server_facts(data: &DataRoot) -> Vec<ServerFacts> {
     facts_files(&facts_directory(data)).iter().filter_map(|path| read_facts(path)).collect()
 }
@@ -140,7 +141,7 @@ fn facts_directory(data: &DataRoot) -> PathBuf {
     data.store_directory().join(SERVING)
 }
 
-/// The files there that are called as a process is.
+/// The files in the directory whose names are process ids.
 fn facts_files(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let is_number = |name: &OsStr| name.to_str().is_some_and(|name| name.parse::<u32>().is_ok());
@@ -148,6 +149,7 @@ fn facts_files(directory: &Path) -> Vec<PathBuf> {
     entries.take(MAX_SERVERS).map(|entry| entry.path()).collect()
 }
 
+/// Reads one file of facts; `None` = its server is not running, or the file is malformed.
 fn read_facts(path: &Path) -> Option<ServerFacts> {
     let file = open_file(path).ok()?;
     let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
@@ -158,7 +160,7 @@ fn read_facts(path: &Path) -> Option<ServerFacts> {
     Some(ServerFacts { workspace, reach, open: ids.lines().map(str::to_owned).collect() })
 }
 
-/// Opens a regular file, and no link to one.
+/// Opens a regular file; a link is refused.
 fn open_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())?);
@@ -218,7 +220,7 @@ mod tests {
         assert!(told_now.has_open("1f") && !told_now.has_open("2f"));
         drop(running);
         assert!(read_server_facts(&data).is_empty());
-        // Killed, and a link in the place of a file.
+        // The file of a killed server, and a link in the place of a file.
         let left = facts_directory(&data).join("77");
         fs::write(&left, "{\"workspace\":\"/\",\"reach\":null}\n").unwrap();
         #[cfg(unix)]

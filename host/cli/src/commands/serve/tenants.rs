@@ -1,4 +1,4 @@
-//! `belljar tenants`: who shares the server.
+//! `belljar tenants`: adds, lists, disables and removes tenants of the server.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,6 +23,7 @@ use crate::setup::host;
 use crate::term::out::TerminalOutput;
 use crate::term::table::{TextTable, plain_cell};
 
+/// Runs the command on the data root's store.
 pub(crate) fn run(
     args: &TenantsArgs,
     places: &HomePaths,
@@ -72,13 +73,14 @@ pub(crate) fn run(
     })
 }
 
+/// Adds a tenant: its row in the store, its directories, and a line in the audit log.
 async fn add_tenant(
     name: &str,
     store: &Store,
     data: &DataRoot,
     out: &TerminalOutput,
 ) -> Result<Tenant, Failure> {
-    // The row first: it is what checks the name.
+    // The row is made first, because the store checks the name.
     let made = store.tenant_registry().create_tenant(name, now_millis()).await;
     let tenant = made.map_err(|error| match error {
         StoreError::Taken { .. } => Failure::usage(format!(
@@ -109,12 +111,13 @@ async fn add_tenant(
 /// How a tenant is removed.
 #[derive(Debug, Clone, Copy)]
 struct TenantRemoval {
-    /// Without asking.
+    /// True if the person is not asked.
     yes: bool,
-    /// Its files too.
+    /// True if the tenant's files are deleted too.
     purge: bool,
 }
 
+/// Finds a tenant by name; an error if there is none.
 async fn tenant_by_name(name: &str, store: &Store) -> Result<Tenant, Failure> {
     let tenant = store.tenant_registry().find_tenant(name).await.map_err(store_failure)?;
     tenant.ok_or_else(|| {
@@ -123,6 +126,7 @@ async fn tenant_by_name(name: &str, store: &Store) -> Result<Tenant, Failure> {
     })
 }
 
+/// Removes a tenant from the store, after asking; with `purge`, also its files.
 async fn remove_tenant(
     tenant: &Tenant,
     how: TenantRemoval,
@@ -136,12 +140,12 @@ async fn remove_tenant(
     let question = format!("delete tenant `{shown}` with all its keys, sessions and agents{and}?");
     crate::commands::inspect::sessions::confirm_deletion(how.yes, &question, out)?;
     store.tenant_registry().delete_tenant(name).await.map_err(store_failure)?;
-    // Of its sessions nothing is left.
+    // The sessions are deleted, so their overlays are deleted too.
     let overlays = belljar_session::layers_root(&store.for_tenant_id(name, &tenant.id));
     if let Err(error) = purge_files(&overlays) {
         out.print_warning(format_args!("`{}` is not deleted: {error}", overlays.to_shown()));
     }
-    // Both, as they are found before anything is gone.
+    // Both directories are found before either is deleted.
     let files = [data.tenant_directory(tenant), data.tenant_workspace(tenant)];
     let left = match how.purge {
         true => files.iter().map(|files| purge_files(files)).fold(Ok(()), Result::and),
@@ -171,7 +175,7 @@ async fn remove_tenant(
     Ok(())
 }
 
-/// Deletes a tenant's files. A link in their place is not followed.
+/// Deletes a tenant's directory. A link in its place is removed, not followed.
 fn purge_files(files: &Path) -> io::Result<()> {
     match fs::symlink_metadata(files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -181,37 +185,38 @@ fn purge_files(files: &Path) -> io::Result<()> {
     }
 }
 
-/// A tenant, and how it is served.
+/// A tenant with its state, for the list.
 #[derive(Serialize)]
 struct ListedTenant {
     #[serde(flatten)]
     tenant: Tenant,
     state: TenantState,
-    /// Why a server that opens the tenant now would not serve it.
+    /// The reason why a server that opens the tenant now would not serve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_served: Option<String>,
-    /// The tenant's grants that a running server cannot apply.
+    /// The tenant's settings that a running server can apply only after a restart.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for_restart: Vec<String>,
 }
 
-/// The state of a tenant's service. Without a running server: the state after a start now.
+/// Whether and how a tenant is served. Without a running server: the state after a start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum TenantState {
-    /// Its keys are refused.
+    /// The tenant is disabled: its keys are refused.
     Disabled,
-    /// As its files say.
+    /// The tenant is served with the settings in its files.
     Enabled,
-    /// As in the files, except for parts that need a restart.
+    /// The tenant is served, but some of its settings need a restart of the server.
     RestartNeeded,
-    /// By the last valid settings, because the present ones are invalid.
+    /// The tenant is served with its last valid settings, because the present ones are invalid.
     OlderSettings,
-    /// Not served: the files are invalid, and callers are answered 503.
+    /// The tenant is not served, because its files are invalid; callers get the status 503.
     NotServed,
 }
 
 impl TenantState {
+    /// The state as shown in the list.
     fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -224,6 +229,7 @@ impl TenantState {
 }
 
 impl ListedTenant {
+    /// Finds the state of a tenant from its files and the facts of running servers.
     fn with_servers(tenant: Tenant, tenancy: &TenantSettings, servers: &[ServerFacts]) -> Self {
         let listed =
             |tenant, state| Self { tenant, state, not_served: None, waits_for_restart: Vec::new() };
@@ -251,6 +257,7 @@ impl ListedTenant {
     }
 }
 
+/// Prints the table of tenants, and the reasons for states that need attention.
 fn list_tenants(tenants: &[ListedTenant], out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["tenant", "made", "state"]);
     for ListedTenant { tenant, state, .. } in tenants {

@@ -1,4 +1,4 @@
-//! Watched files: whether any has changed since it was read.
+//! Watches files: finds out whether a file has changed since it was read.
 
 use std::fs::{self, Metadata};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,33 +8,34 @@ use std::time::{Duration, SystemTime};
 
 use crate::setup::home::{MAX_CONFIG_BYTES, read_bounded};
 
-/// How long after a change a file's times may miss the next one: longer than a tick of any file system's
-/// clock.
+/// The time after a change in which a second change might leave the file's times equal: longer than the time
+/// unit of any file system.
 const UNSURE: Duration = Duration::from_secs(2);
 
-/// Most files that are watched besides: a turn waits until each was looked at.
+/// The most further files that are watched, because a turn waits until all of them were checked.
 const MAX_BESIDES: usize = 256;
 
-/// Some files, as they were found.
+/// Watched files, each as it was found last.
 #[derive(Debug)]
 pub(crate) struct WatchedFiles {
     always: Vec<(PathBuf, FileSighting)>,
-    /// The files named in these files.
+    /// The further files, whose paths come from the content of the first ones.
     besides: Vec<(PathBuf, FileSighting)>,
 }
 
-/// How a file was found, links followed.
+/// The state in which a file was found, with links followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileSighting {
     Not(io::ErrorKind),
     There {
         stamp: FileStamp,
-        /// For a file changed just now: a digest, because another change might leave the times equal.
+        /// A digest of the content, for a file that changed just now, because another change might leave its
+        /// times equal. `Some(None)` = unreadable.
         content: Option<Option<u64>>,
     },
 }
 
-/// The marks that differ after a file was written, replaced, or given to another owner.
+/// The metadata that differ after a file was written, replaced, or given to another owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
     size: u64,
@@ -44,15 +45,16 @@ struct FileStamp {
 }
 
 impl WatchedFiles {
-    /// Notes the present state. Call it before the files are read, so that later changes are noticed.
+    /// Starts to watch these files, as they are now. Must be called before they are read, so that later
+    /// changes are noticed.
     pub(crate) fn from_files(files: impl IntoIterator<Item = PathBuf>) -> Self {
         let now = SystemTime::now();
         let found = |path: PathBuf| (path.clone(), FileSighting::from_path(&path, now, false));
         Self { always: files.into_iter().map(found).collect(), besides: Vec::new() }
     }
 
-    /// Watches these files too, in place of the ones named here before. Call it before they are read; the
-    /// state of a file that is watched already stays.
+    /// Watches these further files, in place of earlier further ones. Must be called before they are read.
+    /// The noted state of a file that is watched already stays.
     pub(crate) fn watch_further(&mut self, files: impl IntoIterator<Item = PathBuf>) {
         let now = SystemTime::now();
         let mut before = std::mem::take(&mut self.besides);
@@ -66,7 +68,7 @@ impl WatchedFiles {
         }
     }
 
-    /// Whether any has changed since this was asked last.
+    /// Returns whether any file has changed since the last call.
     pub(crate) fn have_changed(&mut self) -> bool {
         let now = SystemTime::now();
         let mut changed = false;
@@ -80,6 +82,7 @@ impl WatchedFiles {
 }
 
 impl FileSighting {
+    /// Looks at a file. `unsure` = its content is digested even if its times are old.
     fn from_path(path: &Path, now: SystemTime, unsure: bool) -> Self {
         let about = match fs::metadata(path) {
             Ok(about) => about,
@@ -90,7 +93,7 @@ impl FileSighting {
         Self::There { stamp, content: read.then(|| content_digest(path)) }
     }
 
-    /// Without the digest, if the times suffice by now.
+    /// The same state without the digest, if the times are old enough to show a change.
     fn drop_needless_digest(self, now: SystemTime) -> Self {
         match self {
             Self::There { stamp, .. } if !stamp.is_recent(now) => {
@@ -104,6 +107,7 @@ impl FileSighting {
         matches!(self, Self::There { content: Some(_), .. })
     }
 
+    /// Returns whether the file is unchanged between these two looks.
     fn is_still(&self, now: &Self) -> bool {
         match (self, now) {
             (Self::Not(before), Self::Not(now)) => before == now,
@@ -118,6 +122,7 @@ impl FileSighting {
 }
 
 impl FileStamp {
+    /// Takes the metadata of a file.
     fn from_metadata(about: &Metadata) -> Self {
         Self {
             size: about.len(),
@@ -134,15 +139,15 @@ impl FileStamp {
 }
 
 impl FileStamp {
-    /// Whether another change could leave the times equal.
+    /// Returns whether the last change is so recent that another one could leave the times equal.
     fn is_recent(&self, now: SystemTime) -> bool {
-        // A time to come is no time to go by.
+        // A time in the future counts as recent, because it says nothing.
         let since = self.modified.and_then(|at| now.duration_since(at).ok());
         since.is_none_or(|since| since < UNSURE)
     }
 }
 
-/// The content, in short; `None` = it cannot be read here.
+/// A short digest of a file's content; `None` = unreadable.
 fn content_digest(path: &Path) -> Option<u64> {
     let bytes = read_bounded(path, MAX_CONFIG_BYTES).ok()?;
     let mut hasher = DefaultHasher::new();
@@ -157,7 +162,7 @@ mod tests {
 
     const LONG_AGO: Duration = Duration::from_secs(600);
 
-    /// As if it had been written long ago.
+    /// Sets the file's time to one long ago.
     fn age(path: &Path) {
         let then = SystemTime::now() - LONG_AGO;
         File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
@@ -198,7 +203,7 @@ mod tests {
         let new = FileSighting::from_path(&path, now, false);
         assert!(new.is_unsure() && new.is_still(&found(b"allow")));
         assert!(!new.is_still(&found(b"deny!")));
-        // Once it is old enough it is looked at once more, and then its times are enough.
+        // Once the file is old enough, it is read a last time; afterwards its times are enough.
         let later = now + LONG_AGO;
         let last = FileSighting::from_path(&path, later, new.is_unsure());
         assert!(last.is_unsure() && !last.is_still(&found(b"deny!")));

@@ -1,5 +1,5 @@
-//! `belljar tools add`: installs a stranger's build, after showing the component, its imports, the possible
-//! ones among them, and its requests.
+//! `belljar tools add`: installs a component that a stranger built, after showing its tools, its imports, and
+//! which of these its manifest allows.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,6 +21,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
+/// Runs the command: reads the component and its manifest, shows both, and installs them.
 pub(super) fn run(
     args: &ToolAddArgs,
     operator: &HomePaths,
@@ -41,7 +42,7 @@ pub(super) fn run(
     install::run(&new, operator, &whose.places, out)
 }
 
-/// The name to install it under: as given, or made of the file's.
+/// The name under which the tool is installed: the given one, or one made of the file's name.
 fn tool_name(args: &ToolAddArgs) -> Result<String, Failure> {
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -61,7 +62,7 @@ fn tool_name(args: &ToolAddArgs) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// Names of files and folders without information about the tool: products of builds.
+/// Names of files and folders that builds produce, and that say nothing about the tool.
 const NAMELESS: &[&str] = &[
     "a_out",
     "bin",
@@ -85,10 +86,10 @@ const NAMELESS: &[&str] = &[
     "wasm32_wasip2",
 ];
 
-/// Parent folders of a file that may name its tool.
+/// The most folders above a file that are searched for a name.
 const MAX_ABOVE: usize = 5;
 
-/// The suggested name: the file's own, or the folder's if the file's is generic.
+/// A name for the tool: the file's own, or a folder's if the file's is generic.
 fn own_name(file: &Path) -> String {
     let stem = legal_name(&file.file_stem().unwrap_or_default().to_string_lossy());
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
@@ -98,14 +99,14 @@ fn own_name(file: &Path) -> String {
     std::iter::once(stem.clone()).chain(folders).find(says).unwrap_or(stem)
 }
 
-/// The nearest name that a tool may have.
+/// Changes a name to one that a tool may have.
 fn legal_name(name: &str) -> String {
     let legal = name.chars().map(|c| c.to_ascii_lowercase());
     let legal = legal.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     legal.skip_while(|c| !c.is_ascii_lowercase()).take(64).collect()
 }
 
-/// The manifest: named, found beside the file, or made from the options.
+/// The text of the manifest: from the named file, from a file beside the component, or made from the options.
 fn find_manifest(args: &ToolAddArgs, out: &TerminalOutput) -> Result<String, Failure> {
     if let Some(path) = &args.manifest {
         return install::read_manifest(path);
@@ -141,7 +142,7 @@ fn find_manifest(args: &ToolAddArgs, out: &TerminalOutput) -> Result<String, Fai
     Ok(text)
 }
 
-/// The component, made from a core module if necessary.
+/// The component in the file. A core module that is a command is adapted to one.
 fn make_component(
     file: &Path,
     bytes: Vec<u8>,
@@ -173,7 +174,7 @@ fn make_component(
     }
 }
 
-/// The component, its imports, and the part that its manifest allows.
+/// Shows the component's tools and imports, and for each import what the manifest allows.
 fn show_component(
     wasm: &Wasm,
     inspection: &ComponentInspection,
@@ -203,7 +204,7 @@ fn show_component(
     Ok(())
 }
 
-/// The part of an import that a tool with these requests has, if an agent is granted all of them.
+/// What a tool with these requests could do by an import, if an agent were granted all requests.
 fn granted_part(need: ImportNeed, ask: &ToolAsk) -> (TextStyle, String) {
     match need {
         ImportNeed::Base | ImportNeed::Contract | ImportNeed::Config => {

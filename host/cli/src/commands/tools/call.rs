@@ -1,4 +1,4 @@
-//! `belljar tools call`: one tool, once, by hand.
+//! `belljar tools call`: calls one tool once, for the author of a tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -21,10 +21,10 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table;
 
-/// Most bytes of arguments on stdin: what the session accepts from a model.
+/// Most bytes of arguments on stdin: the same limit as for a model.
 const MAX_ARGUMENT_BYTES: u64 = belljar_agent::limits::MAX_ARGUMENT_BYTES as u64;
 
-/// A call as the command line states it.
+/// A call, as the options of the command line describe it.
 pub(crate) struct ToolCallCommand<'a> {
     args: &'a ToolCallArgs,
     hosts: Vec<HostRule>,
@@ -32,7 +32,7 @@ pub(crate) struct ToolCallCommand<'a> {
 }
 
 impl<'a> ToolCallCommand<'a> {
-    /// Reads what stands behind the options: rules, and the values of secrets.
+    /// Parses the options: host rules, and the values of secrets.
     pub(crate) fn from_args(args: &'a ToolCallArgs, places: &HomePaths) -> Result<Self, Failure> {
         let rule = |rule: &String| {
             rule.parse::<HostRule>().map_err(|error| Failure::usage(error.to_string()))
@@ -43,15 +43,16 @@ impl<'a> ToolCallCommand<'a> {
     }
 }
 
-/// The tool that is called.
+/// The tool that is called, with its component and requests.
 struct CalledTool {
     wasm: Wasm,
     ask: ToolAsk,
     config: BTreeMap<String, String>,
-    /// Absent if the component is named, because its tool is the only one then.
+    /// The tool; `None` = the command line names a component, which must have a single tool.
     tool: Option<ToolName>,
 }
 
+/// Makes the call, and prints its result and receipt.
 pub(crate) fn run(
     call: ToolCallCommand<'_>,
     whose: &AgentOwner,
@@ -102,7 +103,7 @@ pub(crate) fn run(
     }
 }
 
-/// Why the call failed, for the tool's author: for a crash, the tool's own message.
+/// The reason for a failed call, for the tool's author: after a crash, the tool's own message.
 fn failure_reason(error: &CallError, receipt: &Receipt) -> String {
     match (error, crash::panic_message(&receipt.stderr)) {
         (CallError::Trapped(_), Some(panic)) => format!("the tool crashed: {panic}"),
@@ -110,11 +111,11 @@ fn failure_reason(error: &CallError, receipt: &Receipt) -> String {
     }
 }
 
-/// How arguments are written. A shell takes the quotes of JSON away, unless it is quoted itself.
+/// The hint for malformed arguments. A shell removes the quotes in JSON, unless the whole is quoted.
 const OBJECT: &str = "write a JSON object in quotes, `'{\"name\": \"value\"}'`; `belljar tools inspect \
                       TOOL` shows the schema";
 
-/// The arguments, checked to be a JSON object.
+/// Parses the arguments, which must be a JSON object; `-` reads them from stdin.
 fn parse_arguments(given: &str) -> Result<String, Failure> {
     let text = if given == "-" {
         let mut text = String::new();
@@ -138,7 +139,8 @@ fn parse_arguments(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// The component named on the command line, by a file, by name or by one of its tools, and the chosen tool.
+/// Finds the component named on the command line, by its file, its name or one of its tools, and the chosen
+/// tool.
 fn find_tool(
     args: &ToolCallArgs,
     whose: &AgentOwner,
@@ -170,8 +172,8 @@ fn find_tool(
     Ok((found, host.sandbox.clone()))
 }
 
-/// A component with the `tool.toml` beside it: called by its rules, with its requests; without a file, with
-/// none.
+/// Reads the `tool.toml` beside a component file: how it is called, and its requests. Without a file it
+/// requests nothing.
 fn with_manifest(
     wasm: Wasm,
     component: &Path,
@@ -192,7 +194,7 @@ fn with_manifest(
     Ok((wasm, manifest.ask))
 }
 
-/// The tool of a component with only one.
+/// The name of the tool in a component that has a single tool.
 async fn only_tool(
     sandbox: &belljar_sandbox::Sandbox,
     wasm: &Wasm,
@@ -211,11 +213,11 @@ async fn only_tool(
     }
 }
 
-/// The rights that the command line gave the call.
+/// The rights that the command line gives to the call.
 struct CallRights<'a> {
     hosts: &'a [HostRule],
     access: MountAccess,
-    /// As the person wrote them.
+    /// The arguments as the person wrote them, for advice about hosts in them.
     arguments: &'a str,
 }
 
@@ -223,6 +225,7 @@ fn mount_access(args: &ToolCallArgs) -> MountAccess {
     if args.allow_write { MountAccess::ReadWrite } else { MountAccess::Read }
 }
 
+/// Prints the output of the call, the tool's streams and log lines, and the refusals.
 fn print_result(result: &CallResult, ask: &ToolAsk, given: &CallRights<'_>, out: &TerminalOutput) {
     if let Ok(ToolOutput { parts }) = &result.outcome {
         for part in parts {
@@ -257,7 +260,8 @@ fn print_result(result: &CallResult, ask: &ToolAsk, given: &CallRights<'_>, out:
     ));
 }
 
-/// The refusals, with the remedy below the first refusal of each host, and below the first refused write.
+/// Prints the refusals. Below the first refusal of each host, and below the first refused write, is what
+/// would allow it.
 fn print_denials(receipt: &Receipt, ask: &ToolAsk, given: &CallRights<'_>, out: &TerminalOutput) {
     let mut advised = BTreeSet::new();
     let hint =
@@ -281,6 +285,7 @@ fn print_denials(receipt: &Receipt, ask: &ToolAsk, given: &CallRights<'_>, out: 
     }
 }
 
+/// The result as a JSON object: outcome and receipt.
 fn as_json(result: &CallResult) -> Value {
     let outcome = match &result.outcome {
         Ok(output) => json!({ "parts": output.parts.iter().map(part_json).collect::<Vec<_>>() }),
@@ -289,6 +294,7 @@ fn as_json(result: &CallResult) -> Value {
     json!({ "outcome": outcome, "receipt": result.receipt })
 }
 
+/// One part of a tool's output as a JSON object.
 fn part_json(part: &OutputPart) -> Value {
     match part {
         OutputPart::Text(text) => json!({ "text": text }),

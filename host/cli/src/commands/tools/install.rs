@@ -25,32 +25,32 @@ use crate::setup::pins;
 use crate::term::diff;
 use crate::term::out::TerminalOutput;
 
-/// The component of an installed tool.
+/// The file name of an installed component.
 pub(super) const COMPONENT: &str = "tool.wasm";
 
-/// Its manifest.
+/// The file name of an installed manifest.
 pub(super) const MANIFEST: &str = "tool.toml";
 
-/// The tool that is to be installed.
+/// A tool that is about to be installed.
 pub(super) struct ToolInstall<'a> {
     /// The name of its directory in the home.
     pub(super) name: &'a str,
     pub(super) wasm: Wasm,
-    /// The manifest's text, which is valid.
+    /// The text of the manifest, which was parsed already.
     pub(super) manifest: String,
-    /// Nobody is asked.
+    /// True if no person is asked.
     pub(super) yes: bool,
-    /// A person is asked even where no pin changes.
+    /// True if a person is asked even if no pin changes.
     pub(super) asks: bool,
-    /// The owner of the home.
+    /// Names the owner of the home: the operator or a tenant.
     pub(super) of: &'a TenantArg,
 }
 
-/// A component with its manifest, as comparable texts.
+/// A component and its manifest, in forms that can be compared with another version.
 struct ToolVersion {
     wasm: Wasm,
     manifest: String,
-    /// The imports and the offered tools.
+    /// The imports and tools of the component as text, a line for each.
     offers: String,
 }
 
@@ -80,8 +80,7 @@ pub(super) fn run(
     let digest = version.component_digest();
     let moves_pin = pin.is_some_and(|pin| pin != digest);
     let old = installed_version(&to, &sandbox);
-    // Granting the pinned tool meant agreeing to its manifest too, which limits the agents' rights for the
-    // tool.
+    // A person who granted the pinned tool agreed to its manifest too, because it limits the agents' rights.
     let asks_for_other = old.as_ref().is_some_and(|old| old.manifest != version.manifest);
     match old {
         Some(old) if old.is_same(&version) && !moves_pin => {
@@ -132,7 +131,8 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// The way to grant the tool to an agent. A component of one tool with its own name is pinned with the grant.
+/// The command that grants the tool to an agent. For a component with a single tool of its own name, that
+/// grant also pins the component.
 fn grant_advice(name: &str, digest: &str, tools: &[ToolInfo], of: &TenantArg) -> String {
     let own = tools.iter().any(|tool| tool.name.as_str() == name);
     let grant = of.format_command(&format!("belljar grant AGENT --tool {name}"));
@@ -163,7 +163,7 @@ impl ToolVersion {
     }
 }
 
-/// The text of a manifest that is valid.
+/// Reads a manifest, and returns its text if it is valid.
 pub(super) fn read_manifest(path: &Path) -> Result<String, Failure> {
     let text = read_bounded(path, MAX_MANIFEST_BYTES).map_err(|error| {
         Failure::usage(format!("failed to read `{}`: {error}", path.to_shown()))
@@ -176,7 +176,7 @@ pub(super) fn read_manifest(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The component's list of tools, if usable here.
+/// Lists the component's tools; an error if no agent could use one.
 fn list_offered_tools(
     name: &str,
     wasm: &Wasm,
@@ -197,7 +197,7 @@ fn list_offered_tools(
     }
 }
 
-/// The installed version of this name. `None` = nothing readable.
+/// The installed version of this tool. `None` = not installed, or unreadable.
 fn installed_version(dir: &Path, sandbox: &Sandbox) -> Option<ToolVersion> {
     let wasm = Wasm::new(read_bounded(&dir.join(COMPONENT), MAX_COMPONENT_BYTES).ok()?);
     let wasm = wasm.with_name(dir.file_name()?.to_string_lossy());
@@ -210,7 +210,7 @@ fn installed_version(dir: &Path, sandbox: &Sandbox) -> Option<ToolVersion> {
     Some(ToolVersion { wasm, manifest, offers })
 }
 
-/// Imports, tools, descriptions and schemas, a line for each.
+/// The imports of a component, and its tools with descriptions and schemas, as text with a line for each.
 fn offer_text(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<String, Failure> {
     let inspection = belljar_sandbox::inspect_component(wasm.bytes())
         .map_err(|error| Failure::new(format!("the component cannot be read: {error}")))?;
@@ -237,7 +237,7 @@ fn offer_text(wasm: &Wasm, tools: &Result<Vec<ToolInfo>, String>) -> Result<Stri
     Ok(text)
 }
 
-/// The changes in what another version imports, offers and asks for.
+/// Prints what differs between two versions: imports, tools and requests.
 fn print_changes(old: &ToolVersion, new: &ToolVersion, out: &TerminalOutput) {
     let offers = old.offers != new.offers;
     let manifest = old.manifest != new.manifest;
@@ -254,7 +254,7 @@ fn print_changes(old: &ToolVersion, new: &ToolVersion, out: &TerminalOutput) {
     }
 }
 
-/// The tools and requests that were not there.
+/// Prints the tools and requests of a newly installed component.
 fn print_first_install(tools: &[ToolInfo], manifest: &str, out: &TerminalOutput) {
     for tool in tools {
         let description = ShownText::new(&tool.description);
@@ -265,8 +265,8 @@ fn print_first_install(tools: &[ToolInfo], manifest: &str, out: &TerminalOutput)
     }
 }
 
-/// Whether a person agrees to the shown change: for a pinned tool, that agents with the tool get this
-/// component, or this manifest for their present one.
+/// Asks a person to agree to the change. For a pinned tool, yes means that agents with the tool use this
+/// component, or their present component with this manifest.
 fn ask_agreement(question: &str, yes: bool, out: &TerminalOutput) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
@@ -285,7 +285,7 @@ fn ask_agreement(question: &str, yes: bool, out: &TerminalOutput) -> Result<bool
     }
 }
 
-/// The component, called like a command if its manifest demands it.
+/// Marks the component as a command, if its manifest says so.
 pub(super) fn call_as_command(wasm: Wasm, manifest: &str) -> Result<Wasm, Failure> {
     let parsed = ToolManifest::parse(Path::new(MANIFEST), manifest)
         .map_err(|found| Failure::from_diagnostics("the tool's manifest is not valid", found))?;
@@ -294,7 +294,7 @@ pub(super) fn call_as_command(wasm: Wasm, manifest: &str) -> Result<Wasm, Failur
     })
 }
 
-/// Writes component and manifest, each atomically: the checked bytes are the installed ones.
+/// Writes the component and its manifest, each in one step. The checked bytes are written.
 fn write_version(to: &Path, home: &Path, version: &ToolVersion) -> Result<(), Failure> {
     let directory = below::in_home(home, to);
     let directory = directory.map_err(|error| not_written("create", to, &error))?;

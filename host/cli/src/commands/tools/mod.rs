@@ -1,4 +1,4 @@
-//! `belljar tools`: the tools that exist.
+//! `belljar tools`: lists, inspects, calls, makes, installs and removes tools.
 
 mod add;
 pub(crate) mod aliases;
@@ -41,9 +41,10 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Characters of a description in the list.
+/// The most characters of a description in the list.
 const MAX_DESCRIPTION: usize = 70;
 
+/// Runs one of the commands.
 pub(crate) fn run(
     command: &ToolsCommand,
     places: &dyn Fn() -> Result<HomePaths, Failure>,
@@ -84,13 +85,14 @@ pub(crate) fn run(
     }
 }
 
+/// Runs `tools call`: reads secrets and rules first, raises the OS sandbox, and calls the tool.
 fn call_tool(
     args: &ToolCallArgs,
     operator: &HomePaths,
     walls: WallRaiser<'_>,
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    // Before the OS sandbox goes up, because it may hide the values of secrets.
+    // Read before the OS sandbox is raised, because behind it the values of secrets may be unreadable.
     let whose = AgentOwner::for_tenant(&args.of, operator)?;
     let call = tools_call::ToolCallCommand::from_args(args, &whose.places)?;
     let mut through = WallGaps { read: component_files(&args.component), ..WallGaps::default() };
@@ -104,7 +106,7 @@ fn call_tool(
     tools_call::run(call, &whose, out)
 }
 
-/// The requests of a tool's manifest. Built-in tools and those of servers have none and ask for
+/// The requests in a tool's manifest. A tool of the host or of an MCP server has no manifest, and requests
 /// nothing.
 pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     match host.tools.find_component(tool) {
@@ -116,6 +118,8 @@ pub(crate) fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, Failure> {
     }
 }
 
+/// The failure for a name that is no callable component, with the reason: a tool of the host, of an MCP
+/// server, withheld, broken or missing.
 pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     if BUILTIN_TOOLS.contains(&tool) {
         return Failure::usage(format!("`{tool}` is no component: the host itself provides it"))
@@ -154,14 +158,14 @@ pub(crate) fn no_tool(host: &Host, tool: &str) -> Failure {
     }
 }
 
-/// The first error in what lies in the directory of an installed tool.
+/// The first error in the files of an installed tool.
 fn first_error<'h>(host: &'h Host, tool: &str) -> Option<&'h Diagnostic> {
     let is_its = |path: &Path| path.parent().and_then(Path::file_name) == Some(OsStr::new(tool));
     let mut errors = host.tools.problems().iter();
     errors.find(|found| found.severity == Severity::Error && is_its(&found.path))
 }
 
-/// Why an installed tool is offered to nobody, and what to do about it.
+/// The failure for an installed tool that no agent can use, with the reason and a hint.
 fn withheld_failure(host: &Host, why: String) -> Failure {
     let problems = host.tools.problems().iter();
     let about = problems.into_iter().find(|problem| problem.message == why);
@@ -175,12 +179,12 @@ fn withheld_failure(host: &Host, why: String) -> Failure {
     ))
 }
 
-/// Whether a word names a file rather than a tool.
+/// Returns whether a word on the command line means a file, and no tool's name.
 pub(crate) fn is_path(word: &str) -> bool {
     word.contains(['/', '\\', '.']) || ToolName::new(word).is_err()
 }
 
-/// The files for a word, if it names any: a component and the manifest beside it.
+/// The files that a word on the command line names: a component, and the manifest beside it.
 fn component_files(word: &str) -> Vec<PathBuf> {
     let component = PathBuf::from(word);
     let manifest = component.with_file_name("tool.toml");
@@ -202,7 +206,7 @@ pub(crate) fn read_component(path: &str) -> Result<Wasm, Failure> {
     Ok(Wasm::new(bytes).with_name(name))
 }
 
-/// A component by its file or by a tool's name.
+/// Finds a component by its file or by the name of one of its tools.
 fn find_component(word: &str, whose: &AgentOwner, out: &TerminalOutput) -> Result<Wasm, Failure> {
     if is_path(word) {
         return read_component(word);
@@ -214,6 +218,7 @@ fn find_component(word: &str, whose: &AgentOwner, out: &TerminalOutput) -> Resul
     }
 }
 
+/// Lists all tools: of components, of the host, and of MCP servers.
 fn list_tools(
     json: bool,
     whose: &AgentOwner,
@@ -247,7 +252,7 @@ fn list_tools(
     for problem in host.tools.problems() {
         failed |= problem.severity == Severity::Error;
         match problem.code {
-            // The remedy is the same for all of them.
+            // The remedy is the same for all unpinned tools, so it is printed once, elsewhere.
             UNPINNED => out.print_diagnostic(&Diagnostic { hint: None, ..problem.clone() }),
             _ => out.print_diagnostic(problem),
         }
@@ -263,6 +268,7 @@ fn list_tools(
     Ok(if failed { CommandExit::Failed } else { CommandExit::Completed })
 }
 
+/// All tools as JSON, sorted by name.
 fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Value> {
     let mut all: Vec<Value> =
         rows.iter().map(|(info, component)| as_json(info, component)).collect();
@@ -287,6 +293,7 @@ fn all_as_json(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)]) -> Vec<Valu
     all
 }
 
+/// Prints a table of all tools.
 fn print_all(host: &Host, rows: &[(ToolInfo, Arc<ToolComponent>)], out: &TerminalOutput) {
     let headings = ["tool", "from", "asks for", "description"];
     let mut table = TextTable::new(out, &headings).with_cut(MAX_DESCRIPTION);
@@ -318,6 +325,7 @@ fn server_tools(host: &Host) -> impl Iterator<Item = (&str, &ToolName, &ListedTo
     servers.flat_map(|it| it.tools().iter().map(|(name, tool)| (it.name(), name, tool)))
 }
 
+/// A component's tool as a JSON object.
 fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {
     json!({
         "name": info.name,
@@ -331,6 +339,7 @@ fn as_json(info: &ToolInfo, component: &ToolComponent) -> Value {
     })
 }
 
+/// The origin of a component as a word.
 fn format_origin(origin: ComponentOrigin) -> &'static str {
     match origin {
         ComponentOrigin::Stock => "belljar",

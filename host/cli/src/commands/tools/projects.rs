@@ -1,4 +1,4 @@
-//! `belljar tools new`: a project for a tool of one's own, in any language that has an SDK here.
+//! `belljar tools new`: makes a project for a new tool, in any language that has an SDK in this build.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::setup::embedded::SDK;
 use crate::setup::exit::{CommandExit, Failure};
 use crate::term::out::TerminalOutput;
 
-/// Writes a project that builds unchanged, with the SDK of this belljar's release.
+/// Writes a project with the SDK of this belljar's release, which builds without changes.
 pub(crate) fn new(
     name: &str,
     lang: &str,
@@ -22,8 +22,8 @@ pub(crate) fn new(
     check_name(name)?;
     let language = parse_language(lang)?;
     let dir = dir.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
-    // Made here and not found, so it cannot contain anybody's work. Inside the person's working directory,
-    // the path may be a stranger's.
+    // A new directory, so it cannot contain a person's files. Below the working directory, the path may lead
+    // through a stranger's files, so no link is followed.
     let made = std::env::current_dir()
         .and_then(|here| below::output_place(&dir, &here.canonicalize()?))
         .and_then(|(at, name)| at.new_directory(&name, FileAudience::Everybody));
@@ -57,15 +57,17 @@ pub(crate) fn new(
     Ok(CommandExit::Completed)
 }
 
-/// The prefix of a template's lines for the check of our own guide, removed for everybody else.
+/// The beginning of lines in a template that are only for the check of belljar's own guide. They are removed
+/// from a new project.
 const GUIDE: &str = "<!-- guide:";
 
-/// The line of a page that stands for any lines of output, and the mark that stands for any text of one.
+/// In a page of the guide: a line that stands for any lines of output, and a mark that stands for any text in
+/// a line.
 const ANY_LINES: &str = "...";
 const ANY_TEXT: &str = "[..]";
 
-/// A file of a template, for the tool of this name. Of a page the marks for the check of our own guide are
-/// taken out.
+/// A file of a template, for a tool with this name. In pages, the marks for the check of the guide are
+/// removed.
 fn fill_template(path: &Path, text: &str, name: &str) -> String {
     let text = text.replace("{{name}}", name);
     if path.extension() != Some(OsStr::new("md")) {
@@ -77,7 +79,7 @@ fn fill_template(path: &Path, text: &str, name: &str) -> String {
     lines.collect::<String>().replace(ANY_TEXT, "…")
 }
 
-/// How a language's SDK offers a tool, for a component that offers none.
+/// How a tool is offered in this language's SDK; shown for a component that offers no tool.
 pub(super) fn publish_advice(language: Language) -> &'static str {
     match language {
         Language::Rust => "publish a function with `belljar_guest::tools!`",
@@ -91,7 +93,7 @@ pub(super) fn publish_advice(language: Language) -> &'static str {
     }
 }
 
-/// The language of a word; its template has to be in this build.
+/// Parses the name of a language; an error if its template is not in this build.
 fn parse_language(word: &str) -> Result<Language, Failure> {
     let offered: Vec<&str> = Language::ALL
         .iter()
@@ -106,6 +108,7 @@ fn parse_language(word: &str) -> Result<Language, Failure> {
     )
 }
 
+/// Writes one file of a new project.
 fn write_project_file(project: &DirectoryHandle, to: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let written = project.create_file(to, bytes, FileAudience::Everybody);
     written.map(drop).map_err(|error| {
@@ -114,10 +117,11 @@ fn write_project_file(project: &DirectoryHandle, to: &Path, bytes: &[u8]) -> Res
     })
 }
 
-/// Words that cannot name a function in one of the languages, for example `for`.
+/// Words that cannot be the name of a function in one of the languages, for example `for`.
 const KEYWORDS: &str = include_str!("keywords.txt");
 
-/// A tool's name is a function's name here, so fewer names are allowed than in the policy.
+/// Checks the name of a new tool. It also becomes the name of a function, so fewer names are allowed than
+/// elsewhere.
 pub(super) fn check_name(name: &str) -> Result<(), Failure> {
     if is_keyword(name) {
         return Err(Failure::usage(format!(
@@ -140,6 +144,8 @@ fn is_keyword(name: &str) -> bool {
     KEYWORDS.split_whitespace().any(|word| word == name)
 }
 
+/// Returns whether a name has only lower-case letters, digits and `_`, begins with a letter, and has at most
+/// 64 characters.
 fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_lowercase)
@@ -155,6 +161,7 @@ mod tests {
 
     use super::*;
 
+    /// Makes a project in a temporary directory.
     fn made(lang: &str) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().join("p");
@@ -162,7 +169,7 @@ mod tests {
         (dir, project)
     }
 
-    /// The files below a directory, sorted; the SDK is passed over.
+    /// Collects the files below a directory, sorted, without the SDK.
     fn files(root: &Path, below: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(below).unwrap() {
             let path = entry.unwrap().path();
@@ -222,7 +229,7 @@ mod tests {
                     fs::create_dir_all(example.join(path).parent().unwrap()).unwrap();
                     fs::write(example.join(path), &made).unwrap();
                 }
-                // The page of an example is one of our guide, with its marks.
+                // The page of an example is a page of the guide, with its marks.
                 let kept = fs::read(example.join(path)).unwrap_or_default();
                 let kept =
                     fill_template(path, &String::from_utf8_lossy(&kept), "word_count").into_bytes();

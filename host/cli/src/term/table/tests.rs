@@ -1,4 +1,4 @@
-//! Tables of long, wide and hostile texts, on narrow and wide terminals.
+//! Tests of tables with long, wide and hostile texts, on narrow and wide terminals.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -15,7 +15,7 @@ const TABLES: &[&[&str]] = &[
     &["agent", "tool", "ended", ">fuel", ">time", ">memory", ">read", ">written", ">sent", ">no"],
 ];
 
-/// Texts as strangers write them.
+/// Texts such as strangers may write.
 const TEXTS: &[&str] = &[
     "",
     "ready",
@@ -30,7 +30,7 @@ const TEXTS: &[&str] = &[
 
 const AMOUNTS: &[&str] = &["0", "1\u{a0}234\u{a0}567", "1013.4 KiB", "608.7 k"];
 
-/// A table with every text in every column, and another one beside it in each row.
+/// A table with every text in every column, each beside another text.
 fn full(headings: &[&str], colour: bool) -> TextTable {
     let mut table = TextTable::with_headings(headings, colour);
     for shift in 0..TEXTS.len() {
@@ -119,7 +119,7 @@ fn wide_characters_keep_the_columns_straight() {
     }
 }
 
-/// The lines of a table like that of the receipts, this wide.
+/// The lines of a table like that of receipts, on a terminal of `columns` columns.
 fn receipts(columns: usize) -> String {
     let mut table =
         TextTable::with_headings(&["agent", "tool", "ended", ">fuel", ">refused", "why"], false);
@@ -129,7 +129,7 @@ fn receipts(columns: usize) -> String {
     table.render_lines(Some(columns)).join("\n")
 }
 
-/// Words of the receipts, each of which fits on a line of 40 columns.
+/// Words of that table, each of which fits on a line of 40 columns.
 const WORDS: &[&str] =
     &["research-assistant#0", "file_search", "`/workspace/nowhere/at-all.txt`", "not-found"];
 

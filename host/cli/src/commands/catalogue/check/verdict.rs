@@ -1,4 +1,5 @@
-//! The verdict on a file, and the rights of its agent under the operator's policy.
+//! Judges a file for `agents check`: what kind of file it is, and which rights its agent would have under the
+//! operator's settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::catalogue::agents;
 use crate::setup::home::read_bounded;
 
-/// The kind of a file, as found; the order is the table's.
+/// The verdict about a file. The variants are in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum JudgedFileKind {
     Ready,
@@ -29,6 +30,7 @@ impl JudgedFileKind {
     pub(crate) const ALL: [Self; 5] =
         [Self::Ready, Self::Warnings, Self::Blocked, Self::Invalid, Self::NotAnAgent];
 
+    /// The verdict as shown.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -40,12 +42,12 @@ impl JudgedFileKind {
     }
 }
 
-/// A file that was looked at.
+/// A file with its verdict.
 #[derive(Debug)]
 pub(crate) struct JudgedFile {
     pub(crate) path: PathBuf,
     pub(crate) kind: JudgedFileKind,
-    /// The reasons for the kind, one a line; the first one is used if there is room for one only.
+    /// The reasons for the verdict, one line each. If there is room for a single one, the first is shown.
     pub(crate) reasons: Vec<String>,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) agent: Option<JudgedAgent>,
@@ -66,21 +68,22 @@ pub(crate) struct JudgedAgent {
     pub(crate) definition: AgentDefinition,
     tools: Vec<(String, CallPermission)>,
     needs: Vec<WantedRight>,
-    /// The command that grants the requests; only for an agent that grants can name.
+    /// The command that grants what the agent requests; `None` = no grant can name the agent.
     pub(crate) grant: Option<String>,
 }
 
-/// Judges files under one policy.
+/// Judges files under the operator's settings.
 pub(crate) struct FileJudge<'a> {
     host: &'a Host,
     workspace: &'a Path,
     known: belljar_definition::KnownTools,
     shapes: FrontmatterShapes,
-    /// The ids of the home's and the workspace's agents, by file.
+    /// The ids of the home's and the workspace's agents, by the paths of their files.
     ids: BTreeMap<PathBuf, AgentId>,
 }
 
 impl<'a> FileJudge<'a> {
+    /// Makes a judge for this host and workspace. `lenient` = frontmatter in unusual forms is read too.
     pub(crate) fn new(host: &'a Host, workspace: &'a Path, lenient: bool) -> Self {
         let shapes = if lenient { FrontmatterShapes::Lenient } else { host.settings.shapes };
         let catalog = host.library.catalog();
@@ -94,7 +97,7 @@ impl<'a> FileJudge<'a> {
         &self.known
     }
 
-    /// Of a word that is no file and no agent: the agent that may be meant.
+    /// A note about an agent with a similar name, for a word that is neither a file nor an agent.
     fn suggest_agent(&self, word: &Path) -> String {
         let near = self.host.library.catalog().find_by_name(&word.to_string_lossy()).err();
         match near.iter().flat_map(|near| &near.suggestions).next() {
@@ -103,7 +106,7 @@ impl<'a> FileJudge<'a> {
         }
     }
 
-    /// Reads a file of any place.
+    /// Reads and judges a file, in whichever directory it is.
     pub(crate) fn judge_file(&self, path: &Path) -> JudgedFile {
         let parsed = match read_bounded(path, MAX_DEFINITION as u64) {
             Ok(bytes) => {
@@ -137,7 +140,7 @@ impl<'a> FileJudge<'a> {
         }
     }
 
-    /// Whether a file lies among the agents of the home.
+    /// Returns whether a file is among the agents of the home.
     fn is_own(&self, path: &Path) -> bool {
         let Ok(path) = path.canonicalize() else { return false };
         let roots = self.host.library.roots().iter();
@@ -145,13 +148,13 @@ impl<'a> FileJudge<'a> {
         own.any(|root| root.dir.canonicalize().is_ok_and(|dir| path.starts_with(dir)))
     }
 
-    /// An agent that the catalogue has.
+    /// The verdict on an agent of the catalogue.
     pub(crate) fn judge_entry(&self, entry: &CatalogEntry) -> JudgedFile {
         let CatalogEntry { id, definition, diagnostics } = entry;
         self.judge_agent(id, definition.clone(), diagnostics.clone())
     }
 
-    /// Everything in home and workspace, as the catalogue has it.
+    /// The verdicts on all files of home and workspace, from the catalogue.
     pub(crate) fn judge_catalog(&self, catalog: &Catalog) -> Vec<JudgedFile> {
         let entries = catalog.agents().iter().map(|entry| self.judge_entry(entry));
         let skipped = catalog.skipped_files().iter().filter_map(|skipped| match &skipped.reason {
@@ -173,8 +176,8 @@ impl<'a> FileJudge<'a> {
         all
     }
 
-    /// The id from the catalogue, otherwise an id that no grant can name: a file that is not installed is
-    /// judged by the defaults.
+    /// The agent's id in the catalogue. A file that is not installed gets an id that no grant can name, so it
+    /// is judged by the defaults.
     fn agent_id(&self, path: &Path, definition: &AgentDefinition) -> AgentId {
         let known = || self.ids.get(&path.canonicalize().ok()?).cloned();
         let nobody =
@@ -182,13 +185,14 @@ impl<'a> FileJudge<'a> {
         if self.ids.is_empty() { nobody() } else { known().unwrap_or_else(nobody) }
     }
 
+    /// The verdict on an agent that was read without errors: its status, tools, and the grants that it lacks.
     fn judge_agent(
         &self,
         id: &AgentId,
         definition: AgentDefinition,
         diagnostics: Vec<Diagnostic>,
     ) -> JudgedFile {
-        // As a run would find it.
+        // Resolved in the same way as for a run.
         let entry = CatalogEntry { id: id.clone(), definition, diagnostics };
         let agent = resolve_entry(self.host, &entry, self.workspace);
         let CatalogEntry { definition, diagnostics, .. } = entry;
@@ -213,6 +217,7 @@ impl<'a> FileJudge<'a> {
 }
 
 impl JudgedFile {
+    /// The verdict on a file with errors.
     fn invalid_file(path: &Path, diagnostics: Vec<Diagnostic>) -> Self {
         let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
         let reasons = errors.map(|found| match found.line {
@@ -228,7 +233,7 @@ impl JudgedFile {
         }
     }
 
-    /// A file named by its own path has to be an agent.
+    /// Makes the verdict invalid if the file is no agent. Used for a file that the person named.
     pub(crate) fn must_be_an_agent(&mut self) {
         if self.kind == JudgedFileKind::NotAnAgent {
             let reasons = self.reasons.join("; ");
@@ -237,7 +242,7 @@ impl JudgedFile {
         }
     }
 
-    /// As an entry of `--json`. Its fields are part of the command's interface.
+    /// The verdict as an entry of `--json`. Its fields are a stable interface of the command.
     pub(crate) fn as_json(&self) -> Value {
         let agent = self.agent.as_ref();
         let definition = agent.map(|agent| &agent.definition);
@@ -270,7 +275,7 @@ impl JudgedFile {
     }
 }
 
-/// The limits stated in the agent's own file.
+/// The limits that the agent's own file requests.
 fn stated_limits(agent: &AgentDefinition) -> Map<String, Value> {
     let stated = |key: &str| Some((key.to_owned(), json!(agent.asked.limits.get(key)?)));
     LIMITS.iter().filter_map(|row| stated(row.key)).collect()
