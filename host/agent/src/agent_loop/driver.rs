@@ -129,6 +129,7 @@ impl RunningAgent<'_> {
         }
         if let Err(ending) = self.perform_command(machine, timer).await {
             return ending;
+        }
         let mut input = LoopInput::Begin;
         let (mut warned, mut again) = (0, false);
         loop {

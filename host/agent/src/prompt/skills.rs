@@ -11,10 +11,10 @@ use belljar_definition::builtin_tools::USE_SKILL;
 use belljar_definition::{AgentScope, CatalogEntry, SkillDefinition, UseTerms, expand_skill};
 use belljar_policy::ShownText;
 
+use crate::called::find_called;
 use crate::finding::EntryKind;
 use crate::finding::answers::{entry_line, rest_line};
 use crate::finding::plan::LibraryPlan;
-use crate::called::find_called;
 use crate::limits::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,
     MAX_TRIGGERED_SKILL_CHARS, MAX_TRIGGERED_SKILLS, truncate_str,

@@ -5,13 +5,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use belljar_definition::Slug;
-use belljar_policy::ShownText;
+use belljar_policy::{RequestTarget, ShownText};
 use serde::{Deserialize, Serialize};
 
 use super::commit::GitCommit;
 use super::fetch::{
     DownloadAddress, FetchedContent, GitAddress, NpmAddress, RemoteAddress, SourceFetcher,
-    strip_ending,
+    is_loopback, strip_ending,
 };
 use super::folder::open_file;
 use super::gather::{CollectScope, CollectedSource, FileGatherer};
@@ -206,6 +206,26 @@ impl LibrarySource {
             }
             other => (other, below.to_owned()),
         }
+    }
+
+    /// Refuses an address of this machine: for sources that a stranger's list names.
+    ///
+    /// # Errors
+    ///
+    /// INV-636: the address is on this machine, or it is none.
+    pub(crate) fn refuse_own_machine(self) -> Result<Self, Failure> {
+        if let Self::Repository { url, .. } | Self::Download { url } = &self {
+            let target = RequestTarget::parse(url)
+                .map_err(|_| Failure::usage("its marketplace names an address that is none"))?;
+            if is_loopback(&target) {
+                return Err(Failure::usage(format!(
+                    "its marketplace names an address of this machine: {}",
+                    ShownText::clip_line(url, 200)
+                ))
+                .with_hint("nothing is fetched from there; only you can name such an address"));
+            }
+        }
+        Ok(self)
     }
 
     /// The path, the address or the package, without a revision or a folder: `git` and the path, for example.

@@ -139,6 +139,7 @@ fn entry_source(listed: &ListedPlugin, known: &KnownMarket) -> Result<PluginSour
         Ok(EntrySource::Git { url, folder, pin }) => {
             let rev = pin.revision().map(str::to_owned);
             let source = LibrarySource::Repository { url: url.clone(), rev, folder: None };
+            let source = source.refuse_own_machine()?;
             let (source, folder) = source.below_folder(folder.as_str());
             Ok(PluginSource { source, folder, sha: pin.sha.clone() })
         }
@@ -153,7 +154,7 @@ fn entry_source(listed: &ListedPlugin, known: &KnownMarket) -> Result<PluginSour
             Ok(PluginSource { source, folder: String::new(), sha: None })
         }
         Ok(EntrySource::Archive { url, sha256 }) => {
-            let source = LibrarySource::Download { url: url.clone() };
+            let source = LibrarySource::Download { url: url.clone() }.refuse_own_machine()?;
             Ok(PluginSource { source, folder: String::new(), sha: sha256.clone() })
         }
     }

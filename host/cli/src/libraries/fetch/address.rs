@@ -225,7 +225,7 @@ impl NpmAddress {
 }
 
 /// Whether a host is this machine, by its spelling.
-pub(super) fn is_loopback(target: &RequestTarget) -> bool {
+pub(in crate::libraries) fn is_loopback(target: &RequestTarget) -> bool {
     match target.host() {
         TargetHost::Ip(IpAddr::V4(ip)) => ip.is_loopback(),
         TargetHost::Ip(IpAddr::V6(ip)) => ip.is_loopback(),

@@ -24,8 +24,8 @@ mod scope;
 use std::cell::RefCell;
 use std::fs::File;
 
-pub(in crate::libraries) use self::address::strip_ending;
 pub(crate) use self::address::{DownloadAddress, GitAddress, NpmAddress, RemoteAddress};
+pub(in crate::libraries) use self::address::{is_loopback, strip_ending};
 use self::git::GitGate;
 pub(crate) use self::helper::HelperProcess;
 use self::news::{HelperJob, HelperNews, unreachable_host};
