@@ -22,7 +22,9 @@ fn market(world: &World) -> PathBuf {
             { "name": "loose", "source": "./", "strict": false, "skills": ["./shared/tides"] },
             { "name": "needy", "source": "./plugins/needy" },
             { "name": "runner", "source": { "source": "command", "command": "touch pwned" } },
-            { "name": "far", "source": { "source": "github", "repo": "a/b" } },
+            { "name": "near", "source": { "source": "url", "url": "https://127.0.0.1:9/x.git" } },
+            { "name": "nearer", "source": { "source": "archive", "url": "https://localhost/x.zip" } },
+            { "name": "private", "source": { "source": "npm", "package": "x", "registry": "https://example.org" } },
             { "name": "outside", "source": "./../other" },
         ],
     });
@@ -97,7 +99,7 @@ fn a_plugin_of_a_marketplace_is_shown_whole_and_installed_under_both_names() {
     let world = World::without_overlays();
     let source = market(&world);
     let added = world.run(&["marketplaces", "add", text(&source)]).exits(0);
-    let added = added.says("marketplace `harbour` of Ann: 6 plugins");
+    let added = added.says("marketplace `harbour` of Ann: 8 plugins");
     added.says("`runner` cannot be added").says("`outside` cannot be added");
     plugins(&world, &["search", "sea"]).exits(0).says("pilot@harbour").says("Finds the way");
     let done = plugins(&world, &["add", "pilot@harbour", "--yes"]).exits(0);
@@ -141,7 +143,10 @@ fn what_cannot_be_added_says_why_and_leaves_nothing() {
     let before = world.home_state();
     for (args, why) in [
         (&["add", "runner", "--yes"][..], "starts no program that a marketplace names"),
-        (&["add", "far", "--yes"], "on another machine"),
+        // INV-636: a stranger's list names no address of this machine.
+        (&["add", "near", "--yes"], "an address of this machine"),
+        (&["add", "nearer", "--yes"], "an address of this machine"),
+        (&["add", "private", "--yes"], "in another registry"),
         (&["add", "outside", "--yes"], "leaves the plugin"),
         (&["add", "pylot", "--yes"], "did you mean `pilot`"),
         (&["add", "pilot@nowhere", "--yes"], "no marketplace is called"),

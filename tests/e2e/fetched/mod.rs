@@ -349,3 +349,35 @@ fn what_is_not_fetched_says_what_to_do() {
         add(&world, source, &[]).exits(code).complains(why).complains("hint: ");
     }
 }
+
+/// A plugin of a fetched marketplace is fetched by itself, from the commit at which the list was read.
+#[test]
+fn a_plugin_of_a_fetched_marketplace_comes_from_the_commit_of_its_list() {
+    let world = World::new();
+    let host = start_host(&world);
+    let tree = work_tree(&world, "market");
+    let list = json!({
+        "name": "harbour",
+        "owner": { "name": "Ann" },
+        "plugins": [{ "name": "pilot", "source": "./plugins/pilot" }],
+    });
+    let old = commit(
+        &tree,
+        &[
+            (".claude-plugin/marketplace.json", list.to_string().as_bytes()),
+            ("plugins/pilot/agents/scout.md", agent("scout").as_bytes()),
+            ("plugins/other/agents/stowaway.md", agent("stowaway").as_bytes()),
+        ],
+    );
+    host.publish(&tree, "market.git", PARTIAL);
+    let url = host.url("market.git");
+    world.run(&["marketplaces", "add", &url]).exits(0).says("harbour");
+    // What comes later is not what the person saw in the list.
+    commit(&tree, &[("plugins/pilot/agents/later.md", agent("later").as_bytes())]);
+    git(&tree, &["push", "--quiet", host_path(&world, "market.git").to_str().unwrap(), "main"]);
+    world.run(&["plugins", "add", "pilot", "--yes"]).exits(0).says(&old);
+    assert_eq!(ids(&world), ["library/harbour/pilot/scout"]);
+    // A plugin is added by its own address too.
+    world.run(&["plugins", "add", &url, "--folder", "plugins/other", "--yes"]).exits(0);
+    assert_eq!(ids(&world), ["library/harbour/pilot/scout", "library/other/stowaway"]);
+}
