@@ -10,7 +10,10 @@ use belljar_sandbox::{Sandbox, SecretStore};
 
 use crate::billed::AgentBills;
 use crate::clock::{Clock, SystemClock};
-use crate::finding::{CatalogueSearch, NoSearch, SearchCatalogue};
+use crate::finding::catalogue::{EntryKind, SearchCatalogue, SearchEntry};
+use crate::finding::search::{CatalogueSearch, NoSearch};
+use crate::limits::{MAX_SEARCHED_TEXT, truncate_str};
+use crate::prompt::skills::{SkillCaller, call_name, offered_skills};
 use crate::replay::journal::{Journal, NoJournal};
 use crate::rights::delegates::DelegateListing;
 use crate::rights::resolve::ResolvedAgent;
@@ -167,6 +170,25 @@ impl Host {
         listing
     }
 
+    /// The entries of the text index: each agent that some parent may hand work to, each skill of models, and
+    /// each accepted tool of a server. Rights are decided later, for each agent.
+    fn list_entries(&self, agents: &DelegateListing) -> SearchCatalogue {
+        let agents = agents.searched_entries();
+        let catalog = self.skills.catalog();
+        let skills = offered_skills(catalog.entries(), SkillCaller::Model).map(|skill| {
+            let definition = &skill.definition;
+            let body = truncate_str(&definition.body, MAX_SEARCHED_TEXT);
+            let more = format!("{} {body}", definition.triggers.join(" "));
+            SearchEntry::new(EntryKind::Skill, call_name(skill), &definition.description, more)
+        });
+        let servers = self.tools.servers().iter();
+        let tools = servers.flat_map(|server| server.tools().iter()).map(|(name, tool)| {
+            let about = truncate_str(&tool.description, MAX_SEARCHED_TEXT);
+            SearchEntry::new(EntryKind::Tool, name.to_string(), about, String::new())
+        });
+        SearchCatalogue::from_entries(agents.chain(skills).chain(tools))
+    }
+
     /// The entries of the text index in this workspace; made anew only if agents, skills or tools have changed.
     pub(crate) fn searched_catalogue(&self, workspace: &Path) -> Arc<SearchCatalogue> {
         let (listing, skills) = (self.delegate_listing(workspace), self.skills.catalog());
@@ -178,7 +200,7 @@ impl Host {
         {
             return Arc::clone(&known.entries);
         }
-        let entries = SearchCatalogue::from_host(&listing, &self.skills, &self.tools);
+        let entries = self.list_entries(&listing);
         let (entries, tools) = (Arc::new(entries), Arc::clone(&self.tools));
         *cached = Some(CachedEntries { listing, skills, tools, entries: Arc::clone(&entries) });
         entries

@@ -72,7 +72,7 @@ pub use events::{
     TodoStatus,
 };
 pub use finding::{
-    CatalogueSearch, EntryKind, NoSearch, PartKind, RequestPart, SearchCatalogue, SearchEntry,
+    CatalogueSearch, EntryKind, PartKind, RequestPart, SearchCatalogue, SearchEntry,
 };
 pub use host::Host;
 pub use outcome::{

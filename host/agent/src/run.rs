@@ -17,13 +17,14 @@ use crate::agent_loop::driver::run_agent;
 use crate::agent_loop::ended::not_started;
 use crate::agent_loop::job::{AgentJob, RunState, SpawnCount};
 use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::library::match_message;
 use crate::agent_loop::machine::{least_tokens, prompt_bytes};
 use crate::agent_loop::prepare::prepare_agent;
 use crate::brought::CallerInput;
 use crate::called::{CalledCommand, find_called};
 use crate::clock::RunId;
 use crate::events::{EventEmitter, EventKind, EventSink};
-use crate::finding::RequestPart;
+use crate::finding::parts::RequestPart;
 use crate::host::Host;
 use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::prompt::commands;
@@ -194,7 +195,7 @@ pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPrevie
     let ledger = Ledger::default();
     ledger.lock_entries().warnings.extend(job.notes.iter().cloned());
     let (mut machine, means) = prepare_agent(&job, &ledger, &stop).await?;
-    let matched = means.library.note_for_message(&job).await;
+    let matched = match_message(&job, &means.library).await;
     let parts = RequestPart::list_parts(machine.request(), &means.library, matched.as_deref());
     if let Some(text) = matched.clone() {
         machine.add_note(text);

@@ -18,7 +18,6 @@ mod service;
 mod trace;
 
 pub use conversation::compaction::CompactProblem;
-pub use conversation::history::tokens_of;
 pub use conversation::talk::Conversation;
 pub use indexed_search::IndexedSearch;
 pub use record::api_agents::api_agents;

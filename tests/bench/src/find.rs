@@ -1,4 +1,4 @@
-//! Finding agents by words: how often the right one is among the first three, and what index and search cost.
+//! The search for agents by words: how often the right one is among the first three, and what index and search cost.
 //!
 //! The tasks are the example blocks of public agents' descriptions, which the index leaves out, without the agent's
 //! own name. They lie beside the project in `../shared/corpus`; without that folder only the cost is measured.

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use tracing::Instrument as _;
 
 use crate::agent_loop::agent::{AgentEffects, Notes, RunningAgent, Timer};
+use crate::agent_loop::library::match_message;
 use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput, NextStep};
 use crate::outcome::{RunError, RunStatus};
 use crate::subagent::background::EndedChild;
@@ -37,7 +38,7 @@ impl AgentEffects for LiveEffects {
     }
 
     async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String> {
-        agent.library.note_for_message(agent.job).await
+        match_message(agent.job, &agent.library).await
     }
 
     fn take_step(&self, agent: &RunningAgent<'_>, _: &AgentLoop) -> NextStep {

@@ -8,6 +8,7 @@ pub(crate) mod ended;
 pub(crate) mod images;
 pub(crate) mod job;
 pub(crate) mod ledger;
+pub(crate) mod library;
 pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod prepare;

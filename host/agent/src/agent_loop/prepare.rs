@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use belljar_definition::ToolsAs;
-use belljar_mcp::Server;
 use belljar_model::{ChatMessage, ChatRequest, Sampling, ToolCall, ToolResult, ToolSpec};
 use belljar_policy::{PeersAsk, ToolName};
 use belljar_sandbox::{PeerTool, ToolHints};
@@ -15,16 +14,16 @@ use crate::agent_loop::current_jar::CurrentJar;
 use crate::agent_loop::images;
 use crate::agent_loop::job::AgentJob;
 use crate::agent_loop::ledger::Ledger;
+use crate::agent_loop::library::{load_called_tools, offer_finders, plan_library};
 use crate::agent_loop::machine::AgentLoop;
 use crate::brought::BroughtError;
-use crate::finding::EntryKind;
-use crate::finding::plan::{Candidate, LibraryPlan, PlanBounds};
-use crate::finding::{answers, recent};
+use crate::finding::catalogue::EntryKind;
+use crate::finding::plan::LibraryPlan;
 use crate::limits::MAX_TOOLS;
 use crate::outcome::RunError;
 use crate::prompt::blocks;
 use crate::prompt::frame::{self, FORK_PLACEHOLDER};
-use crate::prompt::skills::{self, SkillCaller};
+use crate::prompt::skills;
 use crate::prompt::stubs::StubLanguage;
 use crate::rights::decide::{self, DecisionReasons, OfferConditions};
 use crate::rights::delegates::DelegateSet;
@@ -166,73 +165,6 @@ pub(crate) async fn prepare_agent(
         todos: Mutex::default(),
     };
     Ok((machine, means))
-}
-
-/// Divides the budget of the settings between what the agent may use. Without an index nothing is deferred.
-fn plan_library(
-    job: &AgentJob,
-    delegates: &DelegateSet,
-    listed: &[blocks::ListedAgent],
-    given: &[BuiltinTool],
-    specs: &[(ToolName, ToolSpec)],
-    remote: &BTreeMap<ToolName, Arc<Server>>,
-) -> LibraryPlan {
-    let host = &job.shared.host;
-    if !host.search.is_available() || job.direct {
-        return LibraryPlan::default();
-    }
-    let agents =
-        listed.iter().map(|agent| Candidate::from_agent(agent, delegates.is_own(&agent.name)));
-    let mut candidates: Vec<Candidate> = agents.collect();
-    if given.contains(&BuiltinTool::Skill) {
-        let catalog = host.skills.catalog();
-        let skills = skills::offered_skills(catalog.entries(), SkillCaller::Model);
-        candidates.extend(skills.map(Candidate::from_skill));
-    }
-    let tools = specs.iter().filter(|(name, _)| remote.contains_key(name));
-    candidates.extend(tools.map(|(_, spec)| Candidate::from_tool(spec)));
-    let setting = &host.settings.context;
-    let bounds = PlanBounds { budget: setting.library_tokens, pinned: &setting.pinned };
-    LibraryPlan::divide(candidates, || host.searched_catalogue(&job.shared.workspace), bounds)
-}
-
-/// Adds the finders of what nothing lists. Returns each with a tool that its results are for.
-fn offer_finders(
-    library: &LibraryPlan,
-    given: &[BuiltinTool],
-    specs: &mut Vec<ToolSpec>,
-) -> BTreeMap<EntryKind, ToolName> {
-    let mut finders = BTreeMap::new();
-    for kind in library.deferred_kinds().filter(|kind| library.hides(*kind)) {
-        let carrier = match kind {
-            EntryKind::Agent => {
-                let spawns = |tool: &&BuiltinTool| {
-                    matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
-                };
-                given.iter().find(spawns).map(|tool| tool.name())
-            }
-            EntryKind::Skill => Some(BuiltinTool::Skill.name()),
-            EntryKind::Tool => library.candidates_of(kind).next().map(|tool| tool.name.as_str()),
-        };
-        let carrier = carrier.and_then(|name| ToolName::new(name).ok());
-        let taken = specs.iter().any(|spec| spec.name == kind.finder_name());
-        if let Some(carrier) = carrier.filter(|_| !taken && specs.len() < MAX_TOOLS) {
-            specs.push(answers::finder_spec(kind));
-            finders.insert(kind, carrier);
-        }
-    }
-    finders
-}
-
-/// Loads the deferred tools that an earlier turn has called.
-fn load_called_tools(job: &AgentJob, library: &mut LibraryPlan, specs: &mut Vec<ToolSpec>) {
-    for name in recent::called_tools(&job.history) {
-        if specs.len() < MAX_TOOLS
-            && let Some(spec) = library.tools.remove(name)
-        {
-            specs.push(spec);
-        }
-    }
 }
 
 /// The request of the first step.

@@ -7,10 +7,10 @@ use belljar_model::{ChatMessage, ToolSpec};
 use belljar_policy::ShownText;
 use serde_json::json;
 
-use crate::agent_loop::job::AgentJob;
 use crate::finding::catalogue::EntryKind;
 use crate::finding::plan::{Candidate, LibraryPlan, estimate_tokens};
 use crate::finding::recent::was_shown;
+use crate::finding::search::CatalogueSearch;
 use crate::limits::{
     MAX_FOUND, MAX_FOUND_DESCRIPTION, MAX_LINE_DESCRIPTION, MAX_MATCHED, MAX_MATCHED_WORDS,
     truncate_str,
@@ -85,38 +85,47 @@ pub(crate) fn loaded_names(content: &str) -> impl Iterator<Item = &str> {
     names.take(MAX_FOUND)
 }
 
+/// The index of a host, and who pays for it.
+pub(crate) struct SearchPort<'a> {
+    pub(crate) search: &'a dyn CatalogueSearch,
+    pub(crate) owner: String,
+}
+
 impl LibraryPlan {
     /// INV-670: the permitted entries of a kind that fit the words best. The index sees the permitted positions
     /// alone.
     async fn search(
         &self,
-        job: &AgentJob,
+        port: &SearchPort<'_>,
         kind: EntryKind,
         words: &str,
         limit: usize,
     ) -> Result<Vec<&Candidate>, String> {
-        let host = &job.shared.host;
         let permitted: Vec<usize> = self.candidates_of(kind).filter_map(|it| it.position).collect();
         if permitted.is_empty() {
             return Ok(Vec::new());
         }
-        let owner = host.owner_of("index");
-        let found =
-            host.search.find_entries(&self.catalogue, &owner, words, &permitted, limit).await?;
+        let SearchPort { search, owner } = port;
+        let found = search.find_entries(&self.catalogue, owner, words, &permitted, limit).await?;
         // Whatever an index answers, only permitted entries count.
         Ok(found.into_iter().filter_map(|place| self.candidate_at(kind, place)).collect())
     }
 
     /// The note behind a person's message, or a parent's task: what fits its words and stands nowhere yet, within
     /// the rest of the budget. `None` = nothing fits.
-    pub(crate) async fn note_for_message(&self, job: &AgentJob) -> Option<String> {
-        let words = truncate_str(searched_words(&job.first), MAX_MATCHED_WORDS);
-        if job.direct || job.fork.is_some() || words.trim().is_empty() || self.note_tokens() == 0 {
+    pub(crate) async fn note_for_message(
+        &self,
+        port: &SearchPort<'_>,
+        first: &str,
+        history: &[ChatMessage],
+    ) -> Option<String> {
+        let words = truncate_str(searched_words(first), MAX_MATCHED_WORDS);
+        if words.trim().is_empty() || self.note_tokens() == 0 {
             return None;
         }
         let mut found: Vec<Vec<&Candidate>> = Vec::new();
         for kind in self.deferred_kinds() {
-            match self.search(job, kind, words, MAX_MATCHED).await {
+            match self.search(port, kind, words, MAX_MATCHED).await {
                 Ok(entries) => found.push(entries),
                 Err(why) => tracing::warn!(target: "belljar::agent", "the text index: {why}"),
             }
@@ -124,7 +133,7 @@ impl LibraryPlan {
         // The best of each kind come first, so that no kind displaces the others.
         let ranks = 0..MAX_MATCHED;
         let by_rank = ranks.flat_map(|rank| found.iter().filter_map(move |of| of.get(rank)));
-        let chosen = self.fill_note(by_rank.copied(), &job.history);
+        let chosen = self.fill_note(by_rank.copied(), history);
         (!chosen.is_empty()).then(|| format_note(&chosen))
     }
 
@@ -155,13 +164,13 @@ impl LibraryPlan {
     /// The answer of a finder.
     pub(crate) async fn answer_search(
         &self,
-        job: &AgentJob,
+        port: &SearchPort<'_>,
         kind: EntryKind,
         words: &str,
     ) -> CallAnswer {
         let all = self.candidates_of(kind).count();
         let plural = kind.plural();
-        let found = match self.search(job, kind, words, MAX_FOUND).await {
+        let found = match self.search(port, kind, words, MAX_FOUND).await {
             Ok(found) => found,
             Err(why) => {
                 tracing::warn!(target: "belljar::agent", "the text index: {why}");

@@ -3,13 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use belljar_catalogue::{SkillLibrary, ToolCatalogue};
 use belljar_definition::builtin_tools::{FIND_AGENT, FIND_SKILL, FIND_TOOL};
 use belljar_sandbox::Digest;
 
 use crate::limits::{MAX_SEARCHED_TEXT, truncate_str};
-use crate::prompt::skills::{SkillCaller, call_name, offered_skills};
-use crate::rights::delegates::DelegateListing;
 
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,29 +93,6 @@ impl SearchCatalogue {
         }
         let digest = Digest::hash_bytes(whole.as_bytes()).to_string();
         Self { entries, positions, digest }
-    }
-
-    /// The entries of a host: each agent that some parent may hand work to, each skill of models, and each
-    /// accepted tool of a server. Rights are decided later, for each agent.
-    pub(crate) fn from_host(
-        agents: &DelegateListing,
-        skills: &SkillLibrary,
-        tools: &ToolCatalogue,
-    ) -> Self {
-        let agents = agents.searched_entries();
-        let catalog = skills.catalog();
-        let skills = offered_skills(catalog.entries(), SkillCaller::Model).map(|skill| {
-            let definition = &skill.definition;
-            let body = truncate_str(&definition.body, MAX_SEARCHED_TEXT);
-            let more = format!("{} {body}", definition.triggers.join(" "));
-            SearchEntry::new(EntryKind::Skill, call_name(skill), &definition.description, more)
-        });
-        let servers = tools.servers().iter();
-        let tools = servers.flat_map(|server| server.tools().iter()).map(|(name, tool)| {
-            let about = truncate_str(&tool.description, MAX_SEARCHED_TEXT);
-            SearchEntry::new(EntryKind::Tool, name.to_string(), about, String::new())
-        });
-        Self::from_entries(agents.chain(skills).chain(tools))
     }
 
     /// The entries, each at its position.

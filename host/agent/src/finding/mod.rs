@@ -19,4 +19,4 @@ pub(crate) mod search;
 
 pub use self::catalogue::{EntryKind, SearchCatalogue, SearchEntry};
 pub use self::parts::{PartKind, RequestPart};
-pub use self::search::{CatalogueSearch, NoSearch};
+pub use self::search::CatalogueSearch;

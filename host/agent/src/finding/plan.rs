@@ -3,19 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use belljar_definition::CatalogEntry;
-use belljar_definition::SkillDefinition;
 use belljar_model::ToolSpec;
 use belljar_policy::ToolName;
 
 use crate::finding::answers::entry_line;
 use crate::finding::catalogue::{EntryKind, SearchCatalogue, without_examples};
-use crate::limits::{
-    BYTES_PER_TOKEN, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION, MAX_LISTED_SKILL_DESCRIPTION,
-    MAX_LISTED_SKILLS,
-};
-use crate::prompt::blocks::ListedAgent;
-use crate::prompt::skills::{call_name, is_own};
+use crate::limits::{BYTES_PER_TOKEN, MAX_LISTED_AGENTS, MAX_LISTED_SKILLS};
 
 /// Tokens for the fixed texts of a kind whose entries are found: the specification of its finder, the heading
 /// of its list, and its share of the note's heading.
@@ -72,30 +65,20 @@ pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
 }
 
 impl Candidate {
-    pub(crate) fn from_agent(agent: &ListedAgent, own: bool) -> Self {
-        let bytes = agent.description.len().min(MAX_LISTED_DESCRIPTION)
-            + agent.name.len()
-            + agent.tools.iter().map(|tool| tool.len() + 2).sum::<usize>();
-        Self::new(EntryKind::Agent, &agent.name, &agent.description, own, bytes)
-    }
-
-    pub(crate) fn from_skill(skill: &CatalogEntry<SkillDefinition>) -> Self {
-        let name = call_name(skill);
-        let description = &skill.definition.description;
-        let bytes = description.len().min(MAX_LISTED_SKILL_DESCRIPTION) + name.len();
-        let mut it = Self::new(EntryKind::Skill, &name, description, is_own(skill), bytes);
-        if !it.own {
-            it.about = format!("(came with the workspace) {}", it.about);
-        }
-        it
-    }
-
     pub(crate) fn from_tool(spec: &ToolSpec) -> Self {
         let bytes = spec.name.len() + spec.description.len() + spec.schema.to_string().len();
         Self::new(EntryKind::Tool, &spec.name, &spec.description, false, bytes)
     }
 
-    fn new(kind: EntryKind, name: &str, description: &str, own: bool, bytes: usize) -> Self {
+    /// An entry whose description and name take so many bytes where it is listed whole. `own`: the operator's or
+    /// the workspace's.
+    pub(crate) fn new(
+        kind: EntryKind,
+        name: &str,
+        description: &str,
+        own: bool,
+        bytes: usize,
+    ) -> Self {
         Self {
             kind,
             name: name.to_owned(),

@@ -33,7 +33,7 @@ pub trait CatalogueSearch: Send + Sync {
 
 /// No index.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoSearch;
+pub(crate) struct NoSearch;
 
 #[async_trait]
 impl CatalogueSearch for NoSearch {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use belljar_policy::ShownText;
 
-use crate::finding::EntryKind;
 use crate::finding::answers::{entry_line, rest_line};
+use crate::finding::catalogue::EntryKind;
 use crate::finding::plan::LibraryPlan;
 use crate::limits::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION};
 use crate::tools::alias::ToolAliases;

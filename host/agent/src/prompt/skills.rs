@@ -12,8 +12,8 @@ use belljar_definition::{AgentScope, CatalogEntry, SkillDefinition, UseTerms, ex
 use belljar_policy::ShownText;
 
 use crate::called::find_called;
-use crate::finding::EntryKind;
 use crate::finding::answers::{entry_line, rest_line};
+use crate::finding::catalogue::EntryKind;
 use crate::finding::plan::LibraryPlan;
 use crate::limits::{
     MAX_LISTED_SKILL_DESCRIPTION, MAX_LISTED_SKILLS, MAX_SKILL_BYTES, MAX_TRIGGER_SCAN_BYTES,

@@ -1,5 +1,6 @@
 //! The journal of a run: how the next process resumes from it, and how a finished run is replayed.
 
+pub(crate) mod again;
 pub(crate) mod journal;
 pub(crate) mod log;
 pub(crate) mod persist;

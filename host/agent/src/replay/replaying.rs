@@ -19,6 +19,7 @@ use crate::finding::answers::is_matched_note;
 use crate::limits::MAX_CONCLUSION_BYTES;
 use crate::outcome::{ChildSummary, RunStatus, Usage};
 use crate::prompt::frame;
+use crate::replay::again::{reply_again, step_again};
 use crate::replay::log::{AgentPast, LoggedCourse, PlannedChild};
 use crate::replay::persist::address_of;
 use crate::replay::rerun::ReplayedRun;
@@ -466,30 +467,6 @@ impl AgentEffects for ReplayingEffects {
         bill_child(agent, &summary);
         Box::pin(async move { child.into_ended(summary) })
     }
-}
-
-/// Takes the step of a repeated answer: counted, never refused.
-fn step_again(agent: &RunningAgent<'_>) -> NextStep {
-    let budget = &agent.job.budget;
-    let before = budget.exhausted_limit(Meter::Steps);
-    let _ = budget.bill(Meter::Steps, 1);
-    before.map_or(NextStep::Whole, NextStep::Last)
-}
-
-/// Returns a stored answer, with its earlier notes.
-fn reply_again(
-    agent: &RunningAgent<'_>,
-    machine: &mut AgentLoop,
-    notes: &[String],
-    reply: &ModelReply,
-) -> LoopInput {
-    for text in notes {
-        agent.background.mark_announced(text);
-        machine.add_note(text.clone());
-    }
-    agent.ledger.lock_entries().usage.steps += 1;
-    agent.bill_tokens(machine, reply);
-    LoopInput::Replied(reply.clone())
 }
 
 /// The address of the calls that a call makes.

@@ -9,7 +9,7 @@ use belljar_definition::Catalog;
 use belljar_definition::{AgentDefinition, AgentId, AgentScope, Slug, SubagentsAsk, Visibility};
 use belljar_policy::{DecisionSource, ToolName};
 
-use crate::finding::{EntryKind, SearchEntry};
+use crate::finding::catalogue::{EntryKind, SearchEntry};
 use crate::host::Host;
 use crate::limits::{MAX_LISTED_AGENTS, MAX_SEARCHED_TEXT, PARALLEL_CHILDREN, truncate_str};
 use crate::prompt::blocks::ListedAgent;

@@ -13,7 +13,7 @@ use belljar_policy::{
 };
 use serde::de::IgnoredAny;
 
-use crate::finding::EntryKind;
+use crate::finding::catalogue::EntryKind;
 use crate::limits::{MAX_ARGUMENT_BYTES, MAX_CALLS_PER_STEP};
 use crate::rights::decide::DecisionReasons;
 use crate::schema::{SchemaCheck, Verdict};

@@ -10,6 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::{Sleep, sleep};
 
 use crate::agent_loop::agent::Timer;
+use crate::agent_loop::library;
 use crate::agent_loop::machine::{AgentEnding, AgentLoop, LoopInput};
 use crate::events::{EventKind, MAX_SHOWN};
 use crate::limits::{CALL_CLOSE_LIMIT, CHILD_CLOSE_LIMIT, MAX_NAME_BYTES, truncate_str};
@@ -302,7 +303,7 @@ impl CallExecutor<'_> {
             BuiltinCall::Clarify(asked) => self.ask_clarification(call, asked).await,
             BuiltinCall::Worktree(asked) => self.worktree(call, asked).await,
             BuiltinCall::Find { kind, words } => {
-                self.library.answer_search(self.job, *kind, words).await
+                library::answer_search(self.job, &self.library, *kind, words).await
             }
             BuiltinCall::Skill { name } => {
                 let host = &self.job.shared.host;

@@ -76,7 +76,7 @@ pub(crate) fn estimate_tokens(messages: &[ChatMessage]) -> u64 {
 }
 
 /// The number of tokens estimated for `bytes`.
-pub fn tokens_of(bytes: u64) -> u64 {
+pub(crate) fn tokens_of(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 

@@ -32,6 +32,7 @@ const FOR_EMBEDDERS: &[(&str, &[&str])] = &[
         &[
             "AgentIdError",
             "CommandSpec",
+            "ContextSetting",
             "DefaultGrant",
             "MAX_SKILL",
             "MAX_TEAM",

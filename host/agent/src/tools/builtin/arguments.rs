@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::events::TodoStatus;
-use crate::finding::EntryKind;
+use crate::finding::catalogue::EntryKind;
 use crate::limits::{
     MAX_BATCH, MAX_MATCHED_WORDS, MAX_OPTIONS, MAX_QUESTION_BYTES, MAX_TODO_BYTES,
     MAX_TODO_DETAIL_BYTES, MAX_TODOS, MAX_WORKTREE_NAME, truncate_str,
