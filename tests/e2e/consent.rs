@@ -116,7 +116,7 @@ fn a_large_source_is_one_screen_and_hides_nothing_wide_or_suspicious() {
     let done = done.says("keeps-from-user").says("skips-approval").says("hidden-comment");
     let done = done.says("speaks-to-loader").says("hidden-character").says("role-markers");
     let done = done.says("read only").says("asked beyond the defaults, and not given: ");
-    done.says("MCP of db 20 (such as `a1`)").says("left out 40: ").says("`--details` shows each");
+    done.says("MCP of db 20 (`a1`)").says("left out 40: ").says("`--details` shows each");
     let whole = add(&world, &["--details"]).exits(2);
     assert!(whole.stdout.lines().count() > 230);
     let installed = add(&world, &["--yes"]).exits(0);

@@ -321,7 +321,6 @@ mod tests {
             list.extend(b"PK\x01\x02\x14\x03\x14\x00");
             common(&mut list, entry.name);
             list.extend([0; 6]);
-            list.extend([0; 2]);
             list.extend((entry.mode << 16).to_le_bytes());
             list.extend(offset.to_le_bytes());
             list.extend(entry.name.as_bytes());

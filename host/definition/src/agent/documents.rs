@@ -25,6 +25,9 @@ const FOLDERS: &[&str] = &[
     "wiki",
 ];
 
+/// Folders above a file whose names count.
+const NEAR: usize = 3;
+
 /// Folders of agents, which count more than a folder of documents around them.
 const AGENT_FOLDERS: &[&str] = &["agent", "agents", "subagents", "droids", "chatmodes"];
 
@@ -107,13 +110,19 @@ fn top_fields<'a>(split: &FrontmatterSplit<'a>) -> Vec<&'a str> {
     split.yaml.lines().filter_map(name).collect()
 }
 
+/// Whether one of the nearest folders is one of documents. What is around a library or a program's own folder
+/// says nothing about the file.
 fn lies_in_documents(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
+    let folders: Vec<String> = folders
+        .filter_map(|folder| folder.as_os_str().to_str().map(str::to_ascii_lowercase))
+        .collect();
+    let near = folders.len().saturating_sub(NEAR);
     let mut documents = false;
-    for folder in folders.filter_map(|folder| folder.as_os_str().to_str()) {
-        let folder = folder.to_ascii_lowercase();
-        documents |= FOLDERS.contains(&folder.as_str());
-        documents &= !AGENT_FOLDERS.contains(&folder.as_str());
+    for folder in folders.iter().skip(near).map(String::as_str) {
+        let begins = folder.starts_with('.') || folder == "libraries";
+        documents |= FOLDERS.contains(&folder);
+        documents &= !begins && !AGENT_FOLDERS.contains(&folder);
     }
     documents
 }
@@ -149,6 +158,8 @@ mod tests {
     fn an_agent_stays_one_wherever_it_lies() {
         assert!(!judged("docs/agents/a.md", "description: x", "You are a."));
         assert!(!judged("docs/a.md", "name: a\ndescription: x", "You are a."));
+        assert!(!judged("/h/docs/.belljar/libraries/x-0/a.md", "description: x", "You are a."));
+        assert!(!judged("/docs/a/b/c/a.md", "description: x", "You are a."));
         assert!(!judged("docs/a.md", "description: x\nmode: subagent", "You are a."));
 
         assert!(!judged("a.md", "name: a\ndescription: x\nlayout: y\ntools: Read", "You are a."));

@@ -26,7 +26,10 @@ const MAX_SUSPICIONS: usize = 4;
 const MAX_GROUPS: usize = 5;
 
 /// Kinds of what is asked beyond the defaults, each with a count and a name.
-const MAX_KINDS: usize = 6;
+const MAX_KINDS: usize = 4;
+
+/// Rights of the groups that are counted together.
+const MAX_WORDS: usize = 8;
 
 /// Files left out that are named.
 const MAX_LEFT_OUT: usize = 2;
@@ -153,12 +156,22 @@ fn print_groups(agents: &[SourceAgent], out: &TerminalOutput) {
     let rest = groups.get(shown..).unwrap_or_default();
     if !rest.is_empty() {
         let few: usize = rest.iter().map(|(_, names)| names.len()).sum();
-        let kinds = count_items(rest.iter().flat_map(|(rights, names)| {
-            rights
-                .split(", ")
-                .flat_map(move |right| names.iter().map(move |name| (right.to_owned(), *name)))
-        }));
-        out.print_line(format_args!("  {few:<4} in {} other groups: {kinds}", rest.len()));
+        let mut words: Vec<&str> = Vec::new();
+        for word in rest.iter().flat_map(|(rights, _)| rights.split(", ")) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        let more = match words.len().saturating_sub(MAX_WORDS) {
+            0 => String::new(),
+            more => format!(", and {more} other rights"),
+        };
+        words.truncate(MAX_WORDS);
+        let first = rest.iter().find_map(|(_, names)| names.first());
+        let first = first.map_or(String::new(), |name| format!(" (such as of `{name}`)"));
+        let groups = table::format_quantity(rest.len() as u64, "other group");
+        let words = words.join(", ");
+        out.print_line(format_args!("  {few:<4} in {groups}{first} with some of: {words}{more}"));
     }
     let beyond = agents.iter().flat_map(|agent| {
         let denials = agent.resolved.list_denials().into_iter();
@@ -182,10 +195,10 @@ fn count_items<'a>(items: impl Iterator<Item = (String, &'a Slug)>) -> String {
     let mut shown: Vec<String> = counts
         .iter()
         .take(MAX_KINDS)
-        .map(|(item, (count, name))| format!("{item} {count} (such as `{name}`)"))
+        .map(|(item, (count, name))| format!("{item} {count} (`{name}`)"))
         .collect();
     if let Some((_, (_, name))) = counts.get(MAX_KINDS) {
-        shown.push(format!("{} other kinds (such as of `{name}`)", counts.len() - MAX_KINDS));
+        shown.push(format!("{} other kinds (`{name}`)", counts.len() - MAX_KINDS));
     }
     shown.join(", ")
 }
@@ -298,7 +311,7 @@ mod tests {
         let names: Vec<Slug> = (0..20).map(|n| slug(&format!("a{n}"))).collect();
         let items = names.iter().enumerate().map(|(n, name)| (format!("right{n:02}"), name));
         let text = count_items(items);
-        assert!(text.contains("right00 1 (such as `a0`)"), "{text}");
-        assert!(text.ends_with("14 other kinds (such as of `a6`)"), "{text}");
+        assert!(text.contains("right00 1 (`a0`)"), "{text}");
+        assert!(text.ends_with("16 other kinds (`a4`)"), "{text}");
     }
 }

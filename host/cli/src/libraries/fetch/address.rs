@@ -373,6 +373,10 @@ fn parse_forge_page(origin: &str, path: &str, fragment: Option<String>) -> Optio
 
 /// `owner/repository[/folder][@branch-or-tag|#commit]` of GitHub.
 fn parse_short(text: &str) -> Option<GitAddress> {
+    // An absolute path that is not there is a mistake about this machine.
+    if text.starts_with('/') {
+        return None;
+    }
     let (path, rev) = split_rev(text.trim_end_matches('/'));
     let path = path?;
     let mut parts = path.splitn(3, '/');

@@ -17,6 +17,9 @@ use super::scope::FetchScope;
 /// Redirections within the host that are followed.
 const MAX_REDIRECTIONS: usize = 5;
 
+/// The reason where the host knows nothing of the kind.
+pub(super) const NOTHING: &str = "there is nothing at this address";
+
 /// How long the host may be silent.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
 
@@ -113,7 +116,7 @@ impl FileClient {
             }
             if !status.is_redirection() {
                 return Err(match status.as_u16() {
-                    404 | 410 => "there is nothing at this address".to_owned(),
+                    404 | 410 => NOTHING.to_owned(),
                     401 | 403 => "its host wants a password or refuses".to_owned(),
                     code => format!("its host answers with status {code}"),
                 });

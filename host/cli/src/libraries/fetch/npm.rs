@@ -10,7 +10,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::address::{DownloadAddress, NpmAddress};
-use super::client::FileClient;
+use super::client::{FileClient, NOTHING};
 use crate::setup::exit::Failure;
 use crate::setup::home::{HomePaths, read_bounded};
 
@@ -92,10 +92,13 @@ pub(super) async fn find_release(
 ) -> Result<PackageRelease, String> {
     let url = format!("{registry}{}", package.replace('/', "%2f"));
     let shown = ShownText::clip_line(package, 200).to_string();
-    let document = client
-        .read_document(&url, ACCEPTED, MAX_DOCUMENT)
-        .await
-        .map_err(|why| format!("the registry has no package `{shown}` for everybody: {why}"))?;
+    let document =
+        client.read_document(&url, ACCEPTED, MAX_DOCUMENT).await.map_err(|why| {
+            match why == NOTHING {
+                true => format!("the registry has no package `{shown}` for everybody"),
+                false => why,
+            }
+        })?;
     let document: Value = belljar_received::json::from_slice(&document)
         .map_err(|_| format!("the registry describes `{shown}` in no form that is understood"))?;
     parse_release(&document, registry, version)

@@ -55,12 +55,12 @@ impl FetchScope {
         if *target != self.target {
             return Err(format!("it leads on to `{target}`, which was not named"));
         }
-        let permit = self.scope.check_target(target).map_err(|denial| denial.to_string())?;
+        let permit = self.scope.check_target(target).map_err(|denial| denial.facts)?;
         let (mut permitted, mut refused) = (Vec::new(), None);
         for address in found {
             match permit.check_address(address.ip()) {
                 Ok(address) => permitted.push(address.socket_address()),
-                Err(denial) => refused = Some(denial.to_string()),
+                Err(denial) => refused = Some(denial.facts),
             }
         }
         match (permitted.is_empty(), refused) {
