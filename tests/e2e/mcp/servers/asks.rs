@@ -1,8 +1,8 @@
 //! Servers that ask for something in the midst of a call, with a grant and without one.
 
+use belljar_kit::peers::{Connection, HttpRequest, McpPeer, mcp};
 use serde_json::{Value, json};
 
-use super::peer::{self, Peer, Seen};
 use super::{Stage, the_neighbour_works, told};
 use crate::kit::server::Server;
 use crate::mcp::client::{Client, Revision};
@@ -17,7 +17,7 @@ const MUTE: &str = "Decline, and ask me nothing more for it in this run";
 
 /// A server with these lines, which asks for this in each call and then answers.
 fn asking(more: &str, asks: Vec<(&'static str, Value)>) -> Stage {
-    let stage = Stage::with(Peer::start(), more);
+    let stage = Stage::with(McpPeer::start(), more);
     stage.peer.calls(asking_of(asks));
     stage
 }
@@ -71,7 +71,7 @@ pub(super) fn replies(stage: &Stage) -> Vec<Value> {
 
 fn announced(stage: &Stage) -> Value {
     let seen = stage.peer.seen();
-    let begun: Vec<&Seen> = seen.iter().filter(|it| it.method() == "initialize").collect();
+    let begun: Vec<&HttpRequest> = seen.iter().filter(|it| it.method() == "initialize").collect();
     begun.last().unwrap().body["params"]["capabilities"].clone()
 }
 
@@ -221,22 +221,22 @@ fn an_address_is_shown_with_its_host_and_is_the_persons_to_open() {
 
 #[test]
 fn a_form_on_a_stream_beside_the_call_is_answered_while_the_call_waits() {
-    let stage = Stage::with(Peer::start(), "elicitation = true\n");
+    let stage = Stage::with(McpPeer::start(), "elicitation = true\n");
     let (say, heard) = std::sync::mpsc::channel();
     let heard = std::sync::Mutex::new(heard);
     stage.peer.acts(move |seen, stream| {
         if seen.verb == "GET" {
             let (method, params) = form("m", json!({"a": {"type": "boolean", "default": true}}));
-            peer::events(stream);
+            mcp::events(stream);
             let ask = json!({"jsonrpc": "2.0", "id": "q0", "method": method, "params": params});
-            peer::event(stream, &ask);
-            peer::wait_for_the_end(stream);
+            mcp::event(stream, &ask);
+            mcp::wait_for_the_end(stream);
         } else if seen.body["id"] == "q0" {
-            peer::status(stream, "202 Accepted", "");
+            mcp::status(stream, "202 Accepted", "");
             say.send(()).unwrap();
         } else if seen.method() == "tools/call" {
             heard.lock().unwrap().recv().unwrap();
-            peer::reply(stream, seen, &peer::said("done"), "");
+            mcp::reply(stream, seen, &mcp::said("done"));
         } else {
             return false;
         }
@@ -251,8 +251,8 @@ fn a_form_on_a_stream_beside_the_call_is_answered_while_the_call_waits() {
 
 #[test]
 fn a_form_in_the_place_of_a_result_is_answered_in_the_next_round() {
-    let stage = Stage::unseen(Peer::start(), "elicitation = true\nrevision = '2026-07-28'\n");
-    let act = |seen: &Seen, stream: &mut std::net::TcpStream| {
+    let stage = Stage::unseen(McpPeer::start(), "elicitation = true\nrevision = '2026-07-28'\n");
+    let act = |seen: &HttpRequest, stream: &mut dyn Connection| {
         let result = match seen.method() {
             "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
             "tools/call" if seen.body["params"].get("inputResponses").is_none() => {
@@ -263,10 +263,10 @@ fn a_form_in_the_place_of_a_result_is_answered_in_the_next_round() {
                     "inputRequests": {"who": {"method": method, "params": params}},
                 })
             }
-            "tools/call" => peer::said("done"),
+            "tools/call" => mcp::said("done"),
             _ => return false,
         };
-        peer::reply(stream, seen, &result, "");
+        mcp::reply(stream, seen, &result);
         true
     };
     stage.peer.acts(act);
@@ -302,7 +302,7 @@ pub(super) fn written(tokens: u64, asks: Vec<(&'static str, Value)>) -> Stage {
 }
 
 fn written_with(lines: &str, asks: Vec<(&'static str, Value)>) -> Stage {
-    let stage = Stage::unseen(Peer::start(), lines);
+    let stage = Stage::unseen(McpPeer::start(), lines);
     let turns: Vec<Value> = (0..3).map(|n| json!({"say": format!("text {n}")})).collect();
     let script = json!({"transcript": 1, "agents": [{"agent": "mcp__peer", "turns": turns}]});
     stage.world.home_file("texts.yaml", &script.to_string());
@@ -313,16 +313,16 @@ fn written_with(lines: &str, asks: Vec<(&'static str, Value)>) -> Stage {
 
 pub(super) fn asking_of(
     asks: Vec<(&'static str, Value)>,
-) -> impl Fn(&Seen, &mut std::net::TcpStream) + Send + Sync + 'static {
+) -> impl Fn(&HttpRequest, &mut dyn Connection) + Send + Sync + 'static {
     move |seen, stream| {
-        peer::events(stream);
+        mcp::events(stream);
         for (number, (method, params)) in asks.iter().enumerate() {
             let id = format!("q{number}");
             let ask = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-            peer::event(stream, &ask);
+            mcp::event(stream, &ask);
         }
-        let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": peer::said("done")});
-        peer::event(stream, &answer);
+        let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": mcp::said("done")});
+        mcp::event(stream, &answer);
     }
 }
 

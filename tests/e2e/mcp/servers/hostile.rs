@@ -1,20 +1,18 @@
 //! Servers that do not keep to the protocol, or to their place.
 
-use std::io::Write as _;
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use belljar_kit::peers::{Connection, HttpPeer, HttpRequest, McpPeer, Reply, mcp};
 use serde_json::{Value, json};
 
-use super::peer::{self, Peer, Seen};
 use super::{Stage, the_neighbour_works, told};
 
 /// Calls a tool of a server that acts so in calls: it is an error, the other tools work on, and so
 /// does the server once it is honest again.
 #[track_caller]
-fn fails(why: &str, act: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static) -> Stage {
-    let stage = Stage::with(Peer::start(), "timeout_seconds = 2\n");
+fn fails(
+    why: &str,
+    act: impl Fn(&HttpRequest, &mut dyn Connection) + Send + Sync + 'static,
+) -> Stage {
+    let stage = Stage::with(McpPeer::start(), "timeout_seconds = 2\n");
     let mut client = stage.client();
     stage.peer.calls(act);
     let answer = client.call("mcp__peer__echo", json!({"text": "a"}));
@@ -28,23 +26,23 @@ fn fails(why: &str, act: impl Fn(&Seen, &mut TcpStream) + Send + Sync + 'static)
     stage
 }
 
-fn answer(seen: &Seen, text: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": peer::said(text)})
+fn answer(seen: &HttpRequest, text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": mcp::said(text)})
 }
 
 #[test]
 fn a_flood_of_messages_ends_the_call() {
     fails("gave no result", |_, stream| {
-        peer::events(stream);
+        mcp::events(stream);
         let noise = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-        while peer::event(stream, &noise) {}
+        while mcp::event(stream, &noise) {}
     });
 }
 
 #[test]
 fn a_flood_without_an_end_of_a_message_ends_the_call() {
     fails("gave no result", |_, stream| {
-        peer::events(stream);
+        mcp::events(stream);
         while stream.write_all(&[b'x'; 1 << 16]).is_ok() {}
     });
 }
@@ -52,8 +50,8 @@ fn a_flood_without_an_end_of_a_message_ends_the_call() {
 #[test]
 fn an_answer_that_never_comes_ends_with_the_time_of_the_call() {
     let stage = fails("stopped: the call took over 2 seconds", |_, stream| {
-        peer::events(stream);
-        peer::wait_for_the_end(stream);
+        mcp::events(stream);
+        mcp::wait_for_the_end(stream);
     });
     let told: Vec<_> = stage.peer.seen();
     let cancelled = told.iter().find(|it| it.method() == "notifications/cancelled").unwrap();
@@ -64,14 +62,14 @@ fn an_answer_that_never_comes_ends_with_the_time_of_the_call() {
 #[test]
 fn an_answer_to_another_request_is_none() {
     fails("it answers another request", |_, stream| {
-        let other = json!({"jsonrpc": "2.0", "id": 1, "result": peer::said("forged")});
-        peer::json_of(stream, &other, "");
+        let other = json!({"jsonrpc": "2.0", "id": 1, "result": mcp::said("forged")});
+        mcp::send_json(stream, &other);
     });
     fails("it ends without an answer", |seen, stream| {
-        peer::events(stream);
+        mcp::events(stream);
         for id in [json!(1), json!(seen.body["id"].to_string()), json!(null), json!(1_u64 << 40)] {
-            let other = json!({"jsonrpc": "2.0", "id": id, "result": peer::said("forged")});
-            peer::event(stream, &other);
+            let other = json!({"jsonrpc": "2.0", "id": id, "result": mcp::said("forged")});
+            mcp::event(stream, &other);
         }
     });
 }
@@ -79,7 +77,7 @@ fn an_answer_to_another_request_is_none() {
 #[test]
 fn sampling_roots_and_elicitation_are_refused_and_a_loop_of_them_ends() {
     let stage = fails("it asks for too much", |_, stream| {
-        peer::events(stream);
+        mcp::events(stream);
         for (id, method) in ["sampling/createMessage", "roots/list", "elicitation/create"]
             .iter()
             .cycle()
@@ -87,7 +85,7 @@ fn sampling_roots_and_elicitation_are_refused_and_a_loop_of_them_ends() {
         {
             let id = format!("q{id}");
             let ask = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
-            if !peer::event(stream, &ask) {
+            if !mcp::event(stream, &ask) {
                 return;
             }
         }
@@ -105,9 +103,9 @@ fn a_ping_is_answered_and_the_call_goes_on() {
     let stage = Stage::new();
     let mut client = stage.client();
     stage.peer.calls(|seen, stream| {
-        peer::events(stream);
-        peer::event(stream, &json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
-        peer::event(stream, &answer(seen, "after the ping"));
+        mcp::events(stream);
+        mcp::event(stream, &json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}));
+        mcp::event(stream, &answer(seen, "after the ping"));
     });
     let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
     assert!(!is_error && text.ends_with("after the ping"), "{text}");
@@ -125,13 +123,13 @@ fn a_stream_that_ends_is_resumed_from_its_last_event_and_not_for_ever() {
         let resumes = seen.verb == "GET";
         if seen.method() == "tools/call" {
             *id.lock().unwrap() = seen.body["id"].clone();
-            peer::events(stream);
+            mcp::events(stream);
             let _ = stream.write_all(b"id: e1\nretry: 1\ndata:\n\n");
         } else if resumes {
             assert_eq!(seen.header("last-event-id"), Some("e1"));
             let id = id.lock().unwrap().clone();
-            peer::events(stream);
-            peer::event(stream, &json!({"jsonrpc": "2.0", "id": id, "result": peer::said("late")}));
+            mcp::events(stream);
+            mcp::event(stream, &json!({"jsonrpc": "2.0", "id": id, "result": mcp::said("late")}));
         }
         resumes || seen.method() == "tools/call"
     });
@@ -141,7 +139,7 @@ fn a_stream_that_ends_is_resumed_from_its_last_event_and_not_for_ever() {
     stage.peer.acts(|seen, stream| {
         let again = seen.verb == "GET" || seen.method() == "tools/call";
         if again {
-            peer::events(stream);
+            mcp::events(stream);
             let _ = stream.write_all(b"id: e1\nretry: 1\ndata:\n\n");
         }
         again
@@ -155,30 +153,23 @@ fn a_stream_that_ends_is_resumed_from_its_last_event_and_not_for_ever() {
 
 #[test]
 fn a_redirect_is_not_followed_to_a_service_of_this_machine() {
-    let victim = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = victim.local_addr().unwrap();
-    let reached = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&reached);
-    std::thread::spawn(move || {
-        for _ in victim.incoming() {
-            count.fetch_add(1, Ordering::SeqCst);
-        }
-    });
+    let victim = HttpPeer::with_reply(Reply::status("200 OK"));
+    let address = victim.address;
     for code in ["301 Moved", "307 Temporary Redirect", "308 Permanent Redirect"] {
         fails("it redirects", move |_, stream| {
-            peer::status(stream, code, &format!("location: http://{address}/mcp\r\n"));
+            mcp::status(stream, code, &format!("location: http://{address}/mcp\r\n"));
         });
     }
-    assert_eq!(reached.load(Ordering::SeqCst), 0);
+    assert_eq!(victim.connection_count(), 0);
 }
 
 #[test]
 fn an_output_that_is_too_large_is_refused_and_not_cut() {
     fails("the tool's output is not usable", |seen, stream| {
-        peer::json_of(stream, &answer(seen, &"x".repeat(2 << 20)), "");
+        mcp::send_json(stream, &answer(seen, &"x".repeat(2 << 20)));
     });
     fails("a message is too long", |seen, stream| {
-        peer::json_of(stream, &answer(seen, &"x".repeat(9 << 20)), "");
+        mcp::send_json(stream, &answer(seen, &"x".repeat(9 << 20)));
     });
 }
 
@@ -188,7 +179,7 @@ fn nothing_in_an_output_moves_a_cursor_or_is_hidden() {
     let mut client = stage.client();
     stage.peer.calls(|seen, stream| {
         let text = "a\u{1b}]0;title\u{7}\u{1b}[2Jb\u{202e}c\u{200b}\u{e0041}";
-        peer::json_of(stream, &answer(seen, text), "");
+        mcp::send_json(stream, &answer(seen, text));
     });
     let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
     assert!(!is_error, "{text}");
@@ -199,7 +190,7 @@ fn nothing_in_an_output_moves_a_cursor_or_is_hidden() {
     stage.peer.calls(|seen, stream| {
         let error = json!({"code": -32000, "message": "\u{1b}[31mred"});
         let message = json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": error});
-        peer::json_of(stream, &message, "");
+        mcp::send_json(stream, &message);
     });
     let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
     assert!(
@@ -215,12 +206,9 @@ fn a_server_that_dies_in_mid_call_is_asked_anew_by_the_next() {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{";
         let _ = stream.write_all(head.as_bytes());
-        let _ = stream.shutdown(Shutdown::Both);
     });
-    fails("gave no result", |_, stream| {
-        let _ = stream.shutdown(Shutdown::Both);
-    });
-    fails("status 500", |_, stream| peer::status(stream, "500 Oops", ""));
+    fails("gave no result", |_, _| {});
+    fails("status 500", |_, stream| mcp::status(stream, "500 Oops", ""));
     fails("neither JSON nor events", |_, stream| {
         let text = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<h1>";
         let _ = stream.write_all(text.as_bytes());
@@ -236,7 +224,7 @@ fn a_session_that_the_server_has_ended_is_begun_again_for_the_same_call() {
     stage.peer.acts(move |seen, stream| {
         let is_old = seen.header("mcp-session-id") == Some(&old);
         if is_old {
-            peer::status(stream, "404 Not Found", "");
+            mcp::status(stream, "404 Not Found", "");
         }
         is_old
     });
@@ -247,19 +235,19 @@ fn a_session_that_the_server_has_ended_is_begun_again_for_the_same_call() {
 
 #[test]
 fn a_server_that_lists_without_an_end_offers_nothing() {
-    let stage = Stage::unseen(Peer::start(), "");
+    let stage = Stage::unseen(McpPeer::start(), "");
     stage.peer.acts(|seen, stream| {
         let is_list = seen.method() == "tools/list";
         if is_list {
             let page = json!({"tools": [], "nextCursor": format!("after {}", seen.body["id"])});
-            peer::reply(stream, seen, &page, "");
+            mcp::reply(stream, seen, &page);
         }
         is_list
     });
     stage.review().exits(1).complains("its list does not end");
     assert_eq!(stage.peer.count("tools/list"), 32);
     stage.peer.acts(|_, _| false);
-    stage.peer.lists((0..200).map(|n| peer::tool(&format!("t{n}"), "d")).collect());
+    stage.peer.lists((0..200).map(|n| mcp::tool(&format!("t{n}"), "d")).collect());
     let review = stage.review().exits(4);
     review.complains(
         "tool `t128` is left out: and 71 more behind it: of one server the first 128 tools",
@@ -267,7 +255,7 @@ fn a_server_that_lists_without_an_end_offers_nothing() {
     stage.peer.acts(|seen, stream| {
         let begins = seen.method() == "initialize";
         if begins {
-            peer::reply(stream, seen, &json!({"protocolVersion": "1999-01-01"}), "");
+            mcp::reply(stream, seen, &json!({"protocolVersion": "1999-01-01"}));
         }
         begins
     });

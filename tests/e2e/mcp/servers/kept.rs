@@ -3,11 +3,11 @@
 
 use std::io::{BufRead as _, BufReader};
 
+use belljar_kit::peers::{HttpRequest, McpPeer};
 use serde_json::{Value, json};
 
 use super::Stage;
 use super::asks::{SAMPLE, asking_of, form, replies, sample, written};
-use super::peer::{Peer, Seen};
 use crate::kit::acp::Editor;
 use crate::kit::server::Server;
 use crate::kit::until;
@@ -67,7 +67,7 @@ fn is_stored(stage: &Stage, words: &str) -> bool {
 /// INV-366.
 #[test]
 fn a_persons_answers_to_a_form_are_stored_nowhere_and_that_they_answered_is() {
-    let stage = Stage::with(Peer::start(), "elicitation = true\n");
+    let stage = Stage::with(McpPeer::start(), "elicitation = true\n");
     granted(&stage);
     let fields = json!({"age": {"type": "integer"}, "name": {"type": "string"}});
     stage.peer.calls(asking_of(vec![form("who are you?", fields)]));
@@ -119,7 +119,7 @@ fn a_persons_answers_to_a_form_are_stored_nowhere_and_that_they_answered_is() {
 /// INV-366: the event of a private question is not all of it.
 #[test]
 fn an_editor_shows_whole_what_is_sent_to_a_server() {
-    let stage = Stage::with(Peer::start(), "elicitation = true\n");
+    let stage = Stage::with(McpPeer::start(), "elicitation = true\n");
     granted(&stage);
     stage.peer.calls(asking_of(vec![form("who?", json!({"name": {"type": "string"}}))]));
     let turns = json!([{"calls": call()}, {"say": "Done."}]);
@@ -209,7 +209,7 @@ fn a_text_that_a_kill_cut_off_counts_for_the_run_that_resumes() {
     let chat = ["chat", "--transcript", &left, "--resume", id];
     let done = stage.world.run_with_stdin(&chat, "").exits(0);
     assert_eq!(done.stdout, "Done.\n");
-    let asked: Vec<Seen> = stage.peer.seen();
+    let asked: Vec<HttpRequest> = stage.peer.seen();
     assert_eq!(asked.iter().filter(|it| it.method() == "tools/call").count(), 2);
     assert_eq!(replies(&stage), [json!(-1)], "the second call has nothing left of them");
 }

@@ -3,99 +3,13 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
+use belljar_kit::peers::{AUTHORIZATION_CODE, HttpRequest, McpPeer, OAuthIssuer, TOKEN_START, mcp};
 use serde_json::{Value, json};
 
-use super::peer::{self, Peer, Seen};
 use super::{Stage, the_neighbour_works, told};
 use crate::kit::server::Server;
-
-/// The beginning of every token; its end is how many there were before.
-const TOKEN: &str = "token-canary-5b1d0";
-
-/// The code of a yes.
-const CODE: &str = "code-canary-91aa";
-
-/// The words of an issuer that are others than they should be.
-#[derive(Default)]
-struct Lies {
-    resource: Option<&'static str>,
-    issuer: Option<&'static str>,
-    /// The issuer of an answer.
-    iss: Option<&'static str>,
-    /// The token endpoint.
-    endpoint: Option<&'static str>,
-    /// The place where a person says yes, of an issuer whose answers do not say whose they are.
-    place: Option<&'static str>,
-    /// Tokens that were given out are not taken any more, but for the last.
-    forgets: bool,
-}
-
-/// Has a server want tokens, and give them out.
-fn guard(peer: &Peer, lies: Lies) -> Arc<AtomicUsize> {
-    let (own, given) = (format!("http://{}", peer.address), Arc::new(AtomicUsize::new(0)));
-    let count = Arc::clone(&given);
-    peer.acts(move |seen, stream| {
-        let path = seen.path.split('?').next().unwrap_or_default();
-        match path {
-            "/mcp" => {
-                let last = given.load(Ordering::SeqCst);
-                let first = if lies.forgets { last } else { 1 };
-                let good = (first.max(1)..=last)
-                    .any(|n| seen.header("authorization") == Some(&format!("Bearer {TOKEN}-{n}")));
-                if !good {
-                    let challenge = "www-authenticate: Bearer scope=\"read\"\r\n";
-                    peer::status(stream, "401 Unauthorized", challenge);
-                }
-                return !good;
-            }
-            "/.well-known/oauth-protected-resource/mcp" => {
-                let resource = lies.resource.map_or(format!("{own}/mcp"), str::to_owned);
-                let document = json!({"resource": resource, "authorization_servers": [own]});
-                peer::json_of(stream, &document, "");
-            }
-            "/.well-known/oauth-authorization-server" => {
-                let endpoint = lies.endpoint.map_or(format!("{own}/token"), str::to_owned);
-                let place = lies.place.map_or(format!("{own}/yes"), str::to_owned);
-                let document = json!({
-                    "issuer": lies.issuer.unwrap_or(&own),
-                    "authorization_endpoint": place,
-                    "token_endpoint": endpoint,
-                    "registration_endpoint": format!("{own}/register"),
-                    "code_challenge_methods_supported": ["S256"],
-                    "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
-                    "authorization_response_iss_parameter_supported": lies.place.is_none(),
-                });
-                peer::json_of(stream, &document, "");
-            }
-            "/register" => peer::json_of(stream, &json!({"client_id": "registered"}), ""),
-            "/yes" => {
-                let field = |name: &str| {
-                    let query = seen.path.split('?').nth(1).unwrap_or_default();
-                    let pair = query.split('&').find_map(|pair| pair.strip_prefix(name));
-                    pair.unwrap_or_default().replace("%3A", ":").replace("%2F", "/")
-                };
-                let (back, state) = (field("redirect_uri="), field("state="));
-                let iss = lies.iss.unwrap_or(&own);
-                let location = format!("location: {back}?code={CODE}&state={state}&iss={iss}\r\n");
-                peer::status(stream, "302 Found", &location);
-            }
-            "/token" => {
-                let n = given.fetch_add(1, Ordering::SeqCst) + 1;
-                let token = json!({
-                    "access_token": format!("{TOKEN}-{n}"), "token_type": "Bearer",
-                    "refresh_token": format!("refresh-canary-{n}"),
-                });
-                peer::json_of(stream, &token, "");
-            }
-            _ => peer::status(stream, "404 Not Found", ""),
-        }
-        true
-    });
-    count
-}
 
 /// A login that waits for a person.
 struct Waiting {
@@ -140,14 +54,14 @@ fn visit(address: &str) -> Option<String> {
     reply.lines().find_map(|line| line.strip_prefix("location: ")).map(str::to_owned)
 }
 
-fn posted<'a>(seen: &'a [Seen], path: &str) -> Option<&'a Seen> {
+fn posted<'a>(seen: &'a [HttpRequest], path: &str) -> Option<&'a HttpRequest> {
     seen.iter().find(|seen| seen.verb == "POST" && seen.path == path)
 }
 
 #[test]
 fn a_person_logs_in_and_out_and_nobody_sees_the_token() {
-    let stage = Stage::unseen(Peer::start(), "");
-    guard(&stage.peer, Lies::default());
+    let stage = Stage::unseen(McpPeer::start(), "");
+    OAuthIssuer::default().guard(&stage.peer);
     stage.review().exits(1).complains("`belljar mcp login peer`");
     let waiting = Waiting::begin(&stage);
     // Whoever else calls is not heard.
@@ -161,19 +75,23 @@ fn a_person_logs_in_and_out_and_nobody_sees_the_token() {
     assert!(said.contains("logged in to `peer`") && !said.contains("canary"), "{said}");
     let seen = stage.peer.seen();
     let form = String::from_utf8_lossy(&posted(&seen, "/token").unwrap().raw).into_owned();
-    for part in ["grant_type=authorization_code", "code_verifier=", "resource=http%3A%2F%2F", CODE]
-    {
+    for part in [
+        "grant_type=authorization_code",
+        "code_verifier=",
+        "resource=http%3A%2F%2F",
+        AUTHORIZATION_CODE,
+    ] {
         assert!(form.contains(part), "{part}: {form}");
     }
     let file = stage.world.home().join("mcp/tokens/peer.json");
-    assert!(std::fs::read_to_string(&file).unwrap().contains(TOKEN));
+    assert!(std::fs::read_to_string(&file).unwrap().contains(TOKEN_START));
 
     stage.accept();
     let mut client = stage.client();
     let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
     assert!(!is_error && text.ends_with("\na"), "{text}");
     stage.peer.calls(|seen, stream| {
-        peer::reply(stream, seen, &peer::said(seen.header("authorization").unwrap()), "");
+        mcp::reply(stream, seen, &mcp::said(seen.header("authorization").unwrap()));
     });
     let answer = client.call("mcp__peer__echo", json!({"text": "a"}));
     assert!(told(&answer).1 && !answer.to_string().contains("canary"), "{answer}");
@@ -203,7 +121,7 @@ fn a_person_logs_in_and_out_and_nobody_sees_the_token() {
         (&json!("Gives back its text."), &json!(false))
     );
     drop(server);
-    guard(&stage.peer, Lies::default());
+    OAuthIssuer::default().guard(&stage.peer);
     let mut client = stage.client();
     let (text, is_error) = told(&client.call("mcp__peer__echo", json!({"text": "a"})));
     assert!(is_error && text.contains("it wants a token"), "{text}");
@@ -213,8 +131,8 @@ fn a_person_logs_in_and_out_and_nobody_sees_the_token() {
 
 #[test]
 fn a_token_that_is_not_taken_any_more_is_renewed_and_kept() {
-    let stage = Stage::unseen(Peer::start(), "");
-    let given = guard(&stage.peer, Lies { forgets: true, ..Lies::default() });
+    let stage = Stage::unseen(McpPeer::start(), "");
+    let given = OAuthIssuer { expires_tokens: true, ..OAuthIssuer::default() }.guard(&stage.peer);
     let waiting = Waiting::begin(&stage);
     waiting.yes();
     assert_eq!(waiting.end().0, Some(0));
@@ -228,13 +146,16 @@ fn a_token_that_is_not_taken_any_more_is_renewed_and_kept() {
     client.leave().exits(0);
     assert_eq!(given.load(Ordering::SeqCst), 3, "renewed once");
     let file = std::fs::read_to_string(stage.world.home().join("mcp/tokens/peer.json")).unwrap();
-    assert!(file.contains(&format!("{TOKEN}-3")) && file.contains("refresh-canary-3"), "{file}");
+    assert!(
+        file.contains(&format!("{TOKEN_START}-3")) && file.contains("refresh-canary-3"),
+        "{file}"
+    );
 }
 
 #[test]
 fn whoever_logs_out_or_in_is_not_undone_by_a_process_that_runs() {
-    let stage = Stage::unseen(Peer::start(), "");
-    let given = guard(&stage.peer, Lies { forgets: true, ..Lies::default() });
+    let stage = Stage::unseen(McpPeer::start(), "");
+    let given = OAuthIssuer { expires_tokens: true, ..OAuthIssuer::default() }.guard(&stage.peer);
     let log_in = || {
         let waiting = Waiting::begin(&stage);
         waiting.yes();
@@ -266,19 +187,19 @@ fn whoever_logs_out_or_in_is_not_undone_by_a_process_that_runs() {
         log_in();
         works(call());
         assert_eq!(given.load(Ordering::SeqCst), n, "nothing is renewed");
-        assert!(kept().contains(&format!("{TOKEN}-{n}")));
+        assert!(kept().contains(&format!("{TOKEN_START}-{n}")));
     }
     // From there on it is renewed as ever.
     given.fetch_add(1, Ordering::SeqCst);
     works(call());
-    assert!(kept().contains(&format!("{TOKEN}-6")));
+    assert!(kept().contains(&format!("{TOKEN_START}-6")));
     client.leave().exits(0);
 }
 
 #[test]
 fn a_token_of_another_issuer_than_the_operator_names_is_not_used() {
-    let stage = Stage::unseen(Peer::start(), "");
-    guard(&stage.peer, Lies::default());
+    let stage = Stage::unseen(McpPeer::start(), "");
+    OAuthIssuer::default().guard(&stage.peer);
     let waiting = Waiting::begin(&stage);
     waiting.yes();
     assert_eq!(waiting.end().0, Some(0));
@@ -299,9 +220,9 @@ fn a_token_of_another_issuer_than_the_operator_names_is_not_used() {
 
 /// A login at such an issuer makes no token, and whatever the person said goes nowhere.
 #[track_caller]
-fn makes_no_token(lies: Lies, why: &str, is_asked: bool) {
-    let stage = Stage::unseen(Peer::start(), "");
-    let given = guard(&stage.peer, lies);
+fn makes_no_token(issuer: OAuthIssuer, why: &str, is_asked: bool) {
+    let stage = Stage::unseen(McpPeer::start(), "");
+    let given = issuer.guard(&stage.peer);
     let waiting = Waiting::begin(&stage);
     assert_eq!(waiting.address.starts_with("http"), is_asked, "{}", waiting.address);
     if is_asked {
@@ -319,37 +240,48 @@ fn makes_no_token(lies: Lies, why: &str, is_asked: bool) {
 
 #[test]
 fn an_answer_of_another_issuer_makes_no_token() {
-    let lies = Lies { iss: Some("https://bank.test"), ..Lies::default() };
-    makes_no_token(lies, "of another issuer", true);
+    let issuer =
+        OAuthIssuer { iss: Some("https://bank.test".to_owned()), ..OAuthIssuer::default() };
+    makes_no_token(issuer, "of another issuer", true);
 }
 
 #[test]
 fn a_document_about_another_server_makes_no_token() {
-    let lies = Lies { resource: Some("https://bank.test/mcp"), ..Lies::default() };
-    makes_no_token(lies, "which it is not", false);
+    let issuer = OAuthIssuer {
+        resource: Some("https://bank.test/mcp".to_owned()),
+        ..OAuthIssuer::default()
+    };
+    makes_no_token(issuer, "which it is not", false);
 }
 
 #[test]
 fn an_issuer_that_says_it_is_another_makes_no_token() {
-    let lies = Lies { issuer: Some("https://bank.test"), ..Lies::default() };
-    makes_no_token(lies, "says that it is `https://bank.test`", false);
+    let issuer =
+        OAuthIssuer { issuer: Some("https://bank.test".to_owned()), ..OAuthIssuer::default() };
+    makes_no_token(issuer, "says that it is `https://bank.test`", false);
 }
 
 #[test]
 fn an_issuer_that_sends_the_code_elsewhere_in_clear_text_makes_no_token() {
-    let lies = Lies { endpoint: Some("http://bank.test/token"), ..Lies::default() };
-    makes_no_token(lies, "is not encrypted", false);
+    let issuer = OAuthIssuer {
+        token_endpoint: Some("http://bank.test/token".to_owned()),
+        ..OAuthIssuer::default()
+    };
+    makes_no_token(issuer, "is not encrypted", false);
 }
 
 #[test]
 fn an_issuer_that_has_people_say_yes_to_another_makes_no_token() {
-    let lies = Lies { place: Some("https://bank.test/yes"), ..Lies::default() };
-    makes_no_token(lies, "does not say whose the answer is", false);
+    let issuer = OAuthIssuer {
+        authorization_endpoint: Some("https://bank.test/yes".to_owned()),
+        ..OAuthIssuer::default()
+    };
+    makes_no_token(issuer, "does not say whose the answer is", false);
 }
 
 #[test]
 fn a_service_asks_with_its_own_secret_where_that_is_bound_and_nobody_logs_in() {
-    let peer = Peer::start();
+    let peer = McpPeer::start();
     let more = |host: &str| {
         format!(
             "[mcp.peer.oauth]\ngrant = 'client-credentials'\nclient_id = 'c'\nclient_secret = \
@@ -360,7 +292,7 @@ fn a_service_asks_with_its_own_secret_where_that_is_bound_and_nobody_logs_in() {
     let own = format!("http://{}", peer.address);
     let stage = Stage::unseen(peer, &more(&own));
     stage.world.home_file("client.txt", "client-canary-5d0e");
-    let given = guard(&stage.peer, Lies::default());
+    let given = OAuthIssuer::default().guard(&stage.peer);
     stage.world.run(&["mcp", "login", "peer"]).exits(2).complains("nobody logs in");
     stage.accept();
     let mut client = stage.client();
@@ -390,17 +322,17 @@ fn a_service_asks_with_its_own_secret_where_that_is_bound_and_nobody_logs_in() {
 
 #[test]
 fn a_server_is_spoken_to_as_it_was_when_it_was_accepted() {
-    let peer = Peer::start();
+    let peer = McpPeer::start();
     peer.acts(|seen, stream| {
         let result = match seen.method() {
             "server/discover" => json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}),
             "initialize" | "notifications/initialized" => {
-                peer::status(stream, "400 Bad Request", "");
+                mcp::status(stream, "400 Bad Request", "");
                 return true;
             }
             _ => return false,
         };
-        peer::reply(stream, seen, &result, "");
+        mcp::reply(stream, seen, &result);
         true
     });
     let stage = Stage::with(peer, "");
@@ -413,7 +345,7 @@ fn a_server_is_spoken_to_as_it_was_when_it_was_accepted() {
     the_neighbour_works(&mut client);
     client.leave().exits(0);
     let seen = stage.peer.seen().split_off(before);
-    let methods: Vec<&str> = seen.iter().map(Seen::method).collect();
+    let methods: Vec<&str> = seen.iter().map(HttpRequest::method).collect();
     assert_eq!(methods, ["tools/list", "tools/call", "tools/call"]);
     for one in &seen {
         let meta: &Value = &one.body["params"]["_meta"];

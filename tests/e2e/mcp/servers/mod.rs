@@ -7,35 +7,34 @@ mod command;
 mod hostile;
 mod kept;
 mod login;
-mod peer;
 mod review;
 
+use belljar_kit::peers::{HttpRequest, McpPeer, mcp};
 use serde_json::{Value, json};
 
-use self::peer::Peer;
 use super::client::{Client, Revision};
 use crate::kit::{Done, World};
 
 /// A world with one server, whose tools as they are now are accepted and granted.
 struct Stage {
     world: World,
-    peer: Peer,
+    peer: McpPeer,
 }
 
 impl Stage {
     fn new() -> Self {
-        Self::with(Peer::start(), "")
+        Self::with(McpPeer::start(), "")
     }
 
     /// With more lines for the server.
-    fn with(peer: Peer, more: &str) -> Self {
+    fn with(peer: McpPeer, more: &str) -> Self {
         let stage = Self::unseen(peer, more);
         stage.accept();
         stage
     }
 
     /// Nothing of the server is accepted yet.
-    fn unseen(peer: Peer, more: &str) -> Self {
+    fn unseen(peer: McpPeer, more: &str) -> Self {
         let world = World::new();
         world.file("note.txt", "the tide turns at six\n");
         let url = peer.url();
@@ -96,7 +95,7 @@ fn a_tool_of_a_server_is_called_in_a_session_of_its_own_and_its_answer_is_framed
     the_neighbour_works(&mut client);
     client.leave().exits(0);
     let seen = stage.peer.seen().split_off(before);
-    let methods: Vec<&str> = seen.iter().map(peer::Seen::method).collect();
+    let methods: Vec<&str> = seen.iter().map(HttpRequest::method).collect();
     let begun = ["initialize", "notifications/initialized", "tools/list"];
     assert_eq!(methods, [&begun[..], &["tools/call", "tools/call", ""]].concat());
     assert!(
@@ -158,10 +157,10 @@ agents:
 
 #[test]
 fn what_is_not_granted_is_not_called_whatever_the_server_says_of_it() {
-    let peer = Peer::start();
-    let mut free = peer::tool("free", "Reads.");
+    let peer = McpPeer::start();
+    let mut free = mcp::tool("free", "Reads.");
     free["annotations"] = json!({"readOnlyHint": true, "destructiveHint": false});
-    peer.lists(vec![peer::tool("echo", "Gives back its text."), free]);
+    peer.lists(vec![mcp::tool("echo", "Gives back its text."), free]);
     let stage = Stage::with(peer, "");
     let mut client = stage.client();
     assert!(!client.tools().contains(&"mcp__peer__free".to_owned()));
@@ -180,7 +179,7 @@ fn what_is_not_granted_is_not_called_whatever_the_server_says_of_it() {
 #[test]
 fn a_secret_is_joined_by_the_host_and_is_withheld_where_the_server_repeats_it() {
     const KEY: &str = "key-canary-77e2c1";
-    let peer = Peer::start();
+    let peer = McpPeer::start();
     let address = peer.address;
     let more = format!(
         "secrets = ['key']\n\n[secrets.key]\nhost = 'http://{address}'\nheader = 'authorization'\nprefix \
@@ -195,7 +194,7 @@ fn a_secret_is_joined_by_the_host_and_is_withheld_where_the_server_repeats_it() 
     let bearer = format!("Bearer {KEY}");
     assert!(stage.peer.seen().iter().all(|it| it.header("authorization") == Some(&bearer)));
     stage.peer.calls(|seen, stream| {
-        peer::reply(stream, seen, &peer::said(seen.header("authorization").unwrap()), "");
+        mcp::reply(stream, seen, &mcp::said(seen.header("authorization").unwrap()));
     });
     let answer = client.call("mcp__peer__echo", json!({"text": "a"}));
     assert!(told(&answer).1 && !answer.to_string().contains(KEY), "{answer}");
@@ -206,7 +205,7 @@ fn a_secret_is_joined_by_the_host_and_is_withheld_where_the_server_repeats_it() 
 
 #[test]
 fn a_server_that_is_dead_costs_its_own_tools_alone() {
-    let dead = Peer::start();
+    let dead = McpPeer::start();
     let stage = Stage::new();
     let config = stage.world.home().join("belljar.toml");
     let text = std::fs::read_to_string(&config).unwrap();
@@ -217,7 +216,7 @@ fn a_server_that_is_dead_costs_its_own_tools_alone() {
     let shown = stage.world.run(&["mcp", "review", "dead"]).exits(4);
     let digest = shown.stderr.split("--accept ").nth(1).unwrap().get(..64).unwrap().to_owned();
     stage.world.run(&["mcp", "review", "dead", "--accept", &digest]).exits(0);
-    dead.acts(|_, stream| stream.shutdown(std::net::Shutdown::Both).is_ok());
+    dead.acts(|_, _| true);
     let mut client = stage.client();
     for _ in 0..2 {
         let (text, is_error) = told(&client.call("mcp__dead__echo", json!({})));

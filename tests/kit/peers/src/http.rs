@@ -37,6 +37,8 @@ struct State {
 pub struct HttpPeerBuilder {
     address: String,
     wrap: Box<Wrap>,
+    /// Whether each write is a packet of its own; a flood is faster without.
+    pub(crate) is_prompt: bool,
 }
 
 impl HttpPeerBuilder {
@@ -73,12 +75,13 @@ impl HttpPeerBuilder {
             left: AtomicUsize::new(0),
         });
         let (serving, wrap) = (Arc::clone(&state), Arc::new(self.wrap));
+        let is_prompt = self.is_prompt;
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 serving.connections.fetch_add(1, Ordering::SeqCst);
                 let (serving, wrap) = (Arc::clone(&serving), Arc::clone(&wrap));
                 thread::spawn(move || {
-                    let _ = stream.set_nodelay(true);
+                    let _ = stream.set_nodelay(is_prompt);
                     wrap(stream).map(|mut connection| serving.serve_request(&mut *connection))
                 });
             }
@@ -103,7 +106,7 @@ impl HttpPeer {
     /// A plan of a peer on a free port, in clear text.
     pub fn builder() -> HttpPeerBuilder {
         let wrap: Box<Wrap> = Box::new(|stream| Some(Box::new(stream)));
-        HttpPeerBuilder { address: "127.0.0.1:0".to_owned(), wrap }
+        HttpPeerBuilder { address: "127.0.0.1:0".to_owned(), wrap, is_prompt: true }
     }
 
     /// Starts a peer that answers each request with this function.

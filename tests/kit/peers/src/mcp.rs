@@ -29,7 +29,9 @@ pub fn tool(name: &str, description: &str) -> Value {
 impl McpPeer {
     /// Starts an honest server.
     pub fn start() -> Self {
-        let http = HttpPeer::with_reply(Reply::default());
+        let mut builder = HttpPeer::builder();
+        builder.is_prompt = false;
+        let http = builder.reply(Reply::default());
         let echo = tool("echo", "Gives back its text.");
         let tools = vec![echo, tool("other", "Does something else.")];
         let tools = Arc::new(Mutex::new(tools));
@@ -136,7 +138,7 @@ pub fn events(connection: &mut dyn Connection) {
 
 /// Writes one event, and returns whether the client is still there.
 pub fn event(connection: &mut dyn Connection, message: &Value) -> bool {
-    Reply::bytes(format!("event: message\ndata: {message}\n\n")).write_to(connection)
+    connection.write_all(format!("event: message\ndata: {message}\n\n").as_bytes()).is_ok()
 }
 
 /// Answers with a status alone; each header ends with `\r\n`.
