@@ -1,67 +1,34 @@
 //! The model section of `belljar.toml`, each key as the guide writes it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use serde_json::Value;
 
 use crate::kit::World;
 #[cfg(unix)]
 use crate::kit::server::Server;
 
-/// A request as the server got it: head and body.
-type Seen = (String, Value);
-
 /// A server that says `hello` in chat completions and keeps what it was sent.
-fn server() -> (SocketAddr, Receiver<Seen>) {
+fn server() -> HttpPeer {
     let said = "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}";
     server_that_says(vec![format!("data: {said}\n\ndata: [DONE]\n\n")])
 }
 
 /// A server that answers with these streams in turn, again and again, and keeps what it was sent.
-fn server_that_says(streams: Vec<String>) -> (SocketAddr, Receiver<Seen>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (send, seen) = channel();
-    std::thread::spawn(move || {
-        for (stream, body) in listener.incoming().zip(streams.iter().cycle()) {
-            let mut stream = stream.unwrap();
-            drop(send.send(read(&stream)));
-            let _ = write!(
-                stream,
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                body.len()
-            );
-        }
-    });
-    (address, seen)
-}
-
-fn read(stream: &TcpStream) -> Seen {
-    let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-        head.push_str(&lower);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    (head, serde_json::from_slice(&body).unwrap())
+fn server_that_says(streams: Vec<String>) -> HttpPeer {
+    let turns = AtomicUsize::new(0);
+    HttpPeer::start(move |_| {
+        let stream = &streams[turns.fetch_add(1, Ordering::SeqCst) % streams.len()];
+        Reply::new("200 OK", "content-type: text/event-stream\r\n", stream)
+    })
 }
 
 #[test]
 fn every_key_of_a_model_reaches_its_server() {
     let world = World::new();
-    let (address, seen) = server();
+    let peer = server();
+    let address = peer.address;
     let key_file = world.other("key", b"sk-from-a-file\n");
     #[cfg(unix)]
     {
@@ -96,10 +63,11 @@ fast = "two"
         ),
     );
     world.run(&["run", "say it"]).exits(0).says("hello");
-    let (head, body) = seen.recv().unwrap();
-    assert!(head.starts_with("post /v1/chat/completions "), "{head}");
-    assert!(head.contains("authorization: bearer sk-from-a-file\r\n"), "{head}");
-    assert!(head.contains("x-title: belljar test\r\n"), "{head}");
+    let request = peer.next_request();
+    assert!(request.head.starts_with("POST /v1/chat/completions "), "{request:?}");
+    assert_eq!(request.header("authorization"), Some("Bearer sk-from-a-file"));
+    assert_eq!(request.header("x-title"), Some("belljar test"));
+    let body = request.body;
     assert_eq!(body["model"], "the-one");
     assert_eq!(body["max_completion_tokens"], 77);
     assert_eq!((&body["temperature"], &body["reasoning_effort"]), (&0.5.into(), &"low".into()));
@@ -109,8 +77,9 @@ fast = "two"
     let args = ["run", "--model", "fast", "say it"];
     let output = world.command(&args).env("TWO_KEY", "sk-from-env").output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let (head, body) = seen.recv().unwrap();
-    assert!(head.contains("authorization: bearer sk-from-env\r\n"), "{head}");
+    let request = peer.next_request();
+    assert_eq!(request.header("authorization"), Some("Bearer sk-from-env"));
+    let body = request.body;
     assert_eq!(body["model"], "the-other");
     assert!(body.get("max_completion_tokens").is_none() && body.get("top_k").is_none(), "{body}");
 }
@@ -118,7 +87,7 @@ fast = "two"
 #[test]
 fn as_many_runs_are_kept_as_the_settings_say() {
     let world = World::new();
-    let (address, _seen) = server();
+    let address = server().address;
     let model = format!(
         "[models.main]\nkind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n"
     );
@@ -149,7 +118,8 @@ fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back()
     let whole = delta("It is whole.")
         + "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let world = World::new();
-    let (address, seen) = server_that_says(vec![delta("It is hal"), whole]);
+    let peer = server_that_says(vec![delta("It is hal"), whole]);
+    let address = peer.address;
     let settings = format!(
         "[models.main]\nkind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"\n"
     );
@@ -158,7 +128,7 @@ fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back()
         "agents/clerk.md",
         "---\nname: clerk\ndescription: d\ntools: []\n---\nAnswer.\n",
     );
-    let asked = || seen.try_iter().count();
+    let asked = || peer.take_requests().len();
     let stream = ["run", "--agent", "clerk", "--output-format", "stream-json", "go"];
     let done = world.run(&stream).exits(0);
     let retry = done.stdout.lines().find(|line| line.contains("\"retry\"")).unwrap();
@@ -188,7 +158,8 @@ fn text_of_an_answer_that_breaks_off_is_replaced_where_a_door_can_take_it_back()
 #[test]
 fn what_a_caller_says_of_sampling_reaches_the_model_and_its_answer_ends_before_a_stop_word() {
     let world = World::new();
-    let (address, seen) = server();
+    let peer = server();
+    let address = peer.address;
     let model = format!("kind = \"openai\"\nbase_url = \"http://{address}/v1\"\nmodel = \"m\"");
     world.home_file(
         "belljar.toml",
@@ -208,7 +179,7 @@ fn what_a_caller_says_of_sampling_reaches_the_model_and_its_answer_ends_before_a
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(answer["choices"][0]["message"]["content"], "he");
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
-    let (_, body) = seen.recv().unwrap();
+    let body = peer.next_request().body;
     for field in ["top_p", "seed", "stop"] {
         assert_eq!(body[field], asked[field], "{body}");
     }
@@ -219,6 +190,6 @@ fn what_a_caller_says_of_sampling_reaches_the_model_and_its_answer_ends_before_a
     let asked = serde_json::json!({"model": "clerk", "input": "x"});
     let (status, text) = server.post("/v1/responses", "", &asked.to_string());
     assert_eq!(status, 200, "{text}");
-    let (_, body) = seen.recv().unwrap();
+    let body = peer.next_request().body;
     assert_eq!((&body["top_p"], body.get("stop")), (&0.9.into(), None), "{body}");
 }

@@ -2,11 +2,9 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -368,30 +366,12 @@ fn what_takes_effect_after_a_restart_is_named_and_the_rest_is_in_force() {
     assert_eq!(say(&server, None, &to("writer")).1, [false, false]);
 }
 
-/// A server of models that notes the keys it is sent and lets nobody in.
-fn notes_keys() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, keys) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<String>>>::default());
-    let noted = Arc::clone(&keys);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let head = lines.by_ref().map(Result::unwrap).take_while(|line| !line.is_empty());
-            let keys = head.filter_map(|line| Some(line.split_once("Bearer ")?.1.to_owned()));
-            noted.lock().unwrap().extend(keys);
-            let _ = stream.write_all(
-                b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}",
-            );
-        }
-    });
-    (address, keys)
-}
-
 #[test]
 fn a_key_or_a_secret_whose_file_is_written_anew_is_another_from_the_next_turn_on() {
     let world = world();
-    let (address, keys) = notes_keys();
+    // A server of models that lets nobody in.
+    let peer = HttpPeer::with_reply(Reply::new("401 Unauthorized", "", "{}"));
+    let address = peer.address;
     let private = |path: &str, text: &str| {
         let path = world.home_file(path, text);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -418,10 +398,11 @@ fn a_key_or_a_secret_whose_file_is_written_anew_is_another_from_the_next_turn_on
     let operator = key(&world, "local", "admin");
     let server = Server::start(&world, &[]);
     let noted = |key: &str| {
-        keys.lock().unwrap().clear();
+        peer.take_requests();
         let (status, said) = server.post("/v1/chat", &auth(Some(key)), &to("reader").to_string());
         assert_eq!(status, 200, "{said}");
-        keys.lock().unwrap().first().cloned().unwrap_or_default()
+        let key = peer.next_request().header("authorization").unwrap().to_owned();
+        key.strip_prefix("Bearer ").unwrap().to_owned()
     };
     assert_eq!([&operator, &blue].map(|key| noted(key)), ["first-key-of-the-operator"; 2]);
     assert_eq!(noted(&red), "first-key-of-red");

@@ -1,11 +1,8 @@
 //! Replays: a stored run once more on overlays of its own, and which of its calls differ.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use serde_json::Value;
 
 use crate::kit::{Done, World};
@@ -264,19 +261,8 @@ fn a_model_that_is_asked_again_may_ask_for_something_else() {
 
 #[test]
 fn a_replay_makes_no_request_unless_it_is_told_to() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            count.fetch_add(1, Ordering::SeqCst);
-            let _ = stream.read(&mut [0; 4096]);
-            let page = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\nconnection: close\r\n\r\npage";
-            let _ = stream.write_all(page.as_bytes());
-        }
-    });
+    let peer = HttpPeer::with_reply(Reply::text("page"));
+    let port = peer.address.port();
     let world = world();
     let grants =
         format!("[grants.worker]\ntools = ['web_fetch']\nhosts = ['http://127.0.0.1:{port}']\n");
@@ -285,12 +271,12 @@ fn a_replay_makes_no_request_unless_it_is_told_to() {
         "transcript: 1\nagents:\n  - agent: worker\n    turns:\n      - calls: [{{name: web_fetch, arguments: {{url: 'http://127.0.0.1:{port}/'}}}}]\n      - say: Read.\n"
     );
     run(&world, &text);
-    let made = asked.load(Ordering::SeqCst);
+    let made = peer.connection_count();
     assert!(made > 0, "the run itself has asked");
     replay(&world, &[]).exits(0).says("1 call: 1 from the record");
-    assert_eq!(asked.load(Ordering::SeqCst), made, "nothing was sent");
+    assert_eq!(peer.connection_count(), made, "nothing was sent");
     replay(&world, &["--network"]).exits(0).says("1 call: 1 same");
-    assert!(asked.load(Ordering::SeqCst) > made);
+    assert!(peer.connection_count() > made);
 }
 
 #[cfg(unix)]

@@ -1,7 +1,8 @@
 //! Keys appear nowhere.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::SocketAddr;
+
+use belljar_kit::peers::{HttpPeer, Reply};
 
 use crate::kit::{Done, World};
 
@@ -23,24 +24,13 @@ fn leaks(world: &World, done: &Done) -> bool {
 }
 
 /// A server that repeats the request in its error, as careless ones do.
-fn careless_server() -> std::net::SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let n = stream.read(&mut request).unwrap_or(0);
-            let echo = String::from_utf8_lossy(&request[..n]).replace(['"', '\r', '\n'], " ");
-            let body = format!("{{\"error\":{{\"message\":\"bad key in: {echo}\"}}}}");
-            let _ = write!(
-                stream,
-                "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-                body.len()
-            );
-        }
+fn careless_server() -> SocketAddr {
+    let peer = HttpPeer::start(|request| {
+        let echo = request.head.replace(['"', '\r', '\n'], " ");
+        let body = format!("{{\"error\":{{\"message\":\"bad key in: {echo}\"}}}}");
+        Reply::new("401 Unauthorized", "content-type: application/json\r\n", body)
     });
-    address
+    peer.address
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `belljar tools call` as the author of a tool meets it: why a call failed, and what it lacks.
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
-use std::thread::JoinHandle;
+use std::io::Read as _;
+use std::net::SocketAddr;
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use serde_json::{Value, json};
 
 use crate::kit::{Done, World};
@@ -81,22 +81,6 @@ fn an_exit_without_a_status_is_told_without_one() {
     ended.complains("it exited in the middle of the call");
 }
 
-/// A server that answers one request, and what it was asked.
-fn server() -> (SocketAddr, JoinHandle<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut request = vec![0; 4096];
-        let n = stream.read(&mut request).unwrap();
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nfine")
-            .unwrap();
-        String::from_utf8_lossy(&request[..n]).into_owned()
-    });
-    (address, serving)
-}
-
 fn request(address: SocketAddr) -> String {
     let to = json!({"scheme": "http", "authority": address.to_string(), "path": "/"});
     steps(&json!([{"do": "http", "request": to}]))
@@ -105,7 +89,8 @@ fn request(address: SocketAddr) -> String {
 #[test]
 fn a_refused_host_is_named_with_the_option_that_lets_the_call_reach_it() {
     let (world, component) = world("hosts = [\"http://*\", \"http://127.0.0.1:*\"]\n");
-    let (address, serving) = server();
+    let peer = HttpPeer::with_reply(Reply::text("fine"));
+    let address = peer.address;
     let rule = format!("http://{address}");
     let refused = world.run(&call(&component, &request(address), &[])).exits(0);
     let refused = refused.complains(&format!("it asked for `{rule}`"));
@@ -121,7 +106,7 @@ fn a_refused_host_is_named_with_the_option_that_lets_the_call_reach_it() {
     other.complains(&format!("`--host {rule}`"));
     let reached = world.run(&call(&component, &request(address), &["--host", &rule])).exits(0);
     assert!(reached.stdout.contains("fine"), "{}{}", reached.stdout, reached.stderr);
-    assert!(serving.join().unwrap().starts_with("GET / HTTP/1.1"));
+    assert!(peer.next_request().head.starts_with("GET / HTTP/1.1"));
 }
 
 #[test]
@@ -169,24 +154,22 @@ fn a_write_that_the_manifest_lacks_is_shown_with_the_line_that_asks_for_it() {
 fn a_secret_of_the_command_line_goes_to_the_hosts_of_the_call_and_is_shown_nowhere() {
     let hosts = "hosts = [\"http://127.0.0.1:*\"]\n";
     let (world, component) = world(&format!("{hosts}secrets = [\"weather\"]\n"));
-    let (address, serving) = server();
+    let peer = HttpPeer::with_reply(Reply::text("fine"));
+    let address = peer.address;
     let rule = format!("http://{address}");
     let request = request(address);
     let more = ["--host", &rule, "--secret", "weather=env:WEATHER_KEY"];
     let output = world.command(&call(&component, &request, &more)).env("WEATHER_KEY", KEY).output();
     let done = Done::of(output.unwrap()).exits(0);
     assert!(!format!("{}{}", done.stdout, done.stderr).contains(KEY), "{}", done.stderr);
-    let asked = serving.join().unwrap();
-    assert!(asked.contains(&format!("authorization: Bearer {KEY}")), "{asked}");
+    let asked = peer.next_request();
+    assert_eq!(asked.header("authorization"), Some(&*format!("Bearer {KEY}")));
     // With a header of its own, out of a file.
-    let (address, serving) = server();
-    let (rule, request) = (format!("http://{address}"), self::request(address));
     let file = world.other("key.txt", format!("{KEY}\n").as_bytes());
     let secret = format!("weather=file:{},header=X-Key", file.to_str().unwrap());
     let done = world.run(&call(&component, &request, &["--host", &rule, "--secret", &secret]));
     done.exits(0);
-    let asked = serving.join().unwrap();
-    assert!(asked.to_lowercase().contains(&format!("x-key: {KEY}")), "{asked}");
+    assert_eq!(peer.next_request().header("x-key"), Some(KEY));
 }
 
 #[test]

@@ -2,10 +2,8 @@
 //! one which takes nothing stops nobody.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -39,58 +37,20 @@ agents:
 ";
 
 /// Where the server's spans are sent.
-struct Collector {
-    address: String,
-    taken: Arc<Mutex<Vec<Taken>>>,
-}
-
-/// A request that was taken: its head, lower-case, and its body.
-type Taken = (String, Vec<u8>);
+struct Collector(HttpPeer);
 
 impl Collector {
     fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let taken: Arc<Mutex<Vec<Taken>>> = Arc::default();
-        let keep = Arc::clone(&taken);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let keep = Arc::clone(&keep);
-                std::thread::spawn(move || while take(&stream, &keep).is_some() {});
-            }
-        });
-        Self { address, taken }
-    }
-
-    fn requests(&self) -> Vec<Taken> {
-        self.taken.lock().unwrap().clone()
+        Self(HttpPeer::with_reply(Reply::status("200 OK")))
     }
 
     fn spans(&self) -> Vec<Span> {
-        let requests = self.requests();
+        let requests = self.0.requests().into_iter();
         let batches =
-            requests.iter().map(|(_, body)| ExportTraceServiceRequest::decode(&body[..]).unwrap());
+            requests.map(|taken| ExportTraceServiceRequest::decode(&taken.raw[..]).unwrap());
         let resources = batches.flat_map(|batch| batch.resource_spans);
         resources.flat_map(|of| of.scope_spans).flat_map(|of| of.spans).collect()
     }
-}
-
-/// Takes one request; `None` = the connection is over.
-fn take(stream: &TcpStream, keep: &Mutex<Vec<Taken>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-    }
-    let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-    let mut body = vec![0; length.parse().unwrap()];
-    reader.read_exact(&mut body).ok()?;
-    keep.lock().unwrap().push((head, body));
-    let mut stream = stream;
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").ok()
 }
 
 fn world() -> World {
@@ -142,7 +102,7 @@ fn tree(spans: &[Span], parent: &[u8], depth: usize, lines: &mut Vec<String>) {
 fn a_turn_is_one_trace_from_the_request_to_the_tools_and_holds_nothing_that_was_said() {
     let (world, collector) = (world(), Collector::start());
     let key = key(&world, "local", "member");
-    let endpoint = format!("http://{}", collector.address);
+    let endpoint = collector.0.url("");
     let env = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str()),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=brumal-header"),
@@ -207,13 +167,12 @@ fn a_turn_is_one_trace_from_the_request_to_the_tools_and_holds_nothing_that_was_
     assert!(named("execute_tool file_read")["belljar.fuel"].parse::<u64>().unwrap() > 0);
     assert_eq!(named("POST /v1/chat")["http.route"], "/v1/chat");
 
-    let requests = collector.requests();
-    for (head, _) in &requests {
-        assert!(head.starts_with("post /v1/traces "), "{head}");
-        assert!(head.contains("x-api-key: brumal-header"), "{head}");
+    let requests = collector.0.requests();
+    for request in &requests {
+        assert!(request.head.starts_with("POST /v1/traces "), "{request:?}");
+        assert_eq!(request.header("x-api-key"), Some("brumal-header"));
     }
-    let all = requests.iter().flat_map(|(_, body)| body.clone()).collect::<Vec<u8>>();
-    let all = String::from_utf8_lossy(&all);
+    let all = requests.into_iter().map(|request| request.text).collect::<String>();
     assert!(all.contains("jars"), "the service's name");
     let home = world.home().display().to_string();
     for secret in SAID.into_iter().chain([key.as_str(), "brumal-header", home.as_str(), ".rs"]) {
@@ -233,7 +192,7 @@ fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
     // Killed outright.
     drop(server);
     world.other("transcript.yaml", TRANSCRIPT.as_bytes());
-    let endpoint = format!("http://{}", collector.address);
+    let endpoint = collector.0.url("");
     let server = Server::start_with(&world, &[], &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
     let listed: serde_json::Value =
         serde_json::from_str(&server.get("/v1/sessions", None).1).unwrap();
@@ -257,10 +216,10 @@ fn a_turn_that_goes_on_after_a_restart_is_a_trace_that_says_so() {
 #[test]
 fn a_collector_that_takes_nothing_stops_no_turn() {
     // One never answers, one is not there.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = HttpPeer::with_reply(Reply::silence());
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (address, log) in
-        [(silent.local_addr().unwrap(), "not all traces were sent"), (gone, "does not take traces")]
+        [(silent.address, "not all traces were sent"), (gone, "does not take traces")]
     {
         let world = world();
         let config = world.home().join("belljar.toml");
