@@ -9,98 +9,26 @@ mod secrets;
 mod tls;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use belljar_kit::peers::{HttpPeer, Reply};
 use belljar_policy::{
     Budget, BudgetCaps, BudgetLevel, DecisionSource, DenyCode, HostScope, Limits,
 };
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::gate::HttpGate;
 use super::{ConnectionLimit, HttpCtx, HttpOptions, JarSecrets, NameResolver};
 use crate::receipt::record::CallRecord;
 
-/// A server that answers every connection with the same pieces, and records the heads of the requests.
-struct Server {
-    at: SocketAddr,
-    heads: Arc<Mutex<Vec<String>>>,
-    task: tokio::task::JoinHandle<()>,
-}
-
-/// What a server does after its pieces.
-#[derive(Debug, Clone, Copy)]
-enum Then {
-    Close,
-    Stall,
-}
-
-impl Server {
-    async fn start(pieces: &[&[u8]], then: Then) -> Self {
-        Self::start_at("127.0.0.1:0", pieces, then).await
-    }
-
-    async fn start_at(at: &str, pieces: &[&[u8]], then: Then) -> Self {
-        let listener = TcpListener::bind(at).await.unwrap();
-        let at = listener.local_addr().unwrap();
-        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
-        let pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.to_vec()).collect();
-        let seen = Arc::clone(&heads);
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&seen), pieces.clone(), then));
-            }
-        });
-        Self { at, heads, task }
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.at)
-    }
-
-    fn heads(&self) -> Vec<String> {
-        self.heads.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn answer(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    heads: Arc<Mutex<Vec<String>>>,
-    pieces: Vec<Vec<u8>>,
-    then: Then,
-) {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        match stream.read_u8().await {
-            Ok(byte) => head.push(byte),
-            Err(_) => return,
-        }
-    }
-    heads.lock().unwrap().push(String::from_utf8(head).unwrap());
-    for piece in &pieces {
-        if stream.write_all(piece).await.is_err() || stream.flush().await.is_err() {
-            return;
-        }
-        // Lets the reader receive the piece separately.
-        tokio::task::yield_now().await;
-    }
-    match then {
-        Then::Stall => std::future::pending().await,
-        Then::Close => {}
-    }
-    let _ = stream.shutdown().await;
+/// A reply of these pieces, each in a write of its own.
+fn in_pieces(pieces: &[&[u8]]) -> Reply {
+    pieces.iter().fold(Reply::default(), |reply, piece| reply.then(piece))
 }
 
 /// A resolver that returns one list after the other, and then the last list each time. Counts the questions.
@@ -139,7 +67,7 @@ struct Rig {
 }
 
 #[derive(Debug)]
-struct Reply {
+struct ReceivedReply {
     status: StatusCode,
     headers: HeaderMap,
     /// The body as far as it arrived, or the error.
@@ -169,7 +97,7 @@ impl Rig {
         Self { gate: ctx.hooks.gate, record, budget }
     }
 
-    async fn get(&self, url: &str) -> Result<Reply, Error> {
+    async fn get(&self, url: &str) -> Result<ReceivedReply, Error> {
         self.send(Request::get(url), "", None).await
     }
 
@@ -178,7 +106,7 @@ impl Rig {
         request: http::request::Builder,
         body: &str,
         options: Option<RequestOptions>,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedReply, Error> {
         let request = request.body(full(body)).unwrap();
         let (reply, io) = Arc::clone(&self.gate).send_request(request, options).await?;
         let io = tokio::spawn(Box::into_pin(io));
@@ -195,7 +123,7 @@ impl Rig {
         let _ = io.await;
         let text = String::from_utf8_lossy(&passed).into_owned();
         let body = end.map(|()| text);
-        Ok(Reply { status: parts.status, headers: parts.headers, body, passed })
+        Ok(ReceivedReply { status: parts.status, headers: parts.headers, body, passed })
     }
 
     /// The codes of the refusals so far. Clears the list.
@@ -224,15 +152,15 @@ use assert_error;
 
 #[tokio::test]
 async fn an_allowed_request_arrives_with_path_and_host_and_is_recorded() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let rule = format!("http://{}", server.at);
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let rule = format!("http://{}", server.address);
     let rig = Rig::new(&[&rule]);
     let request = Request::post(server.url("/a/b?c=d")).header("x-own", "1");
     let reply = rig.send(request, "body", None).await.unwrap();
     assert_eq!((reply.status, reply.body.unwrap()), (StatusCode::OK, "hello".to_owned()));
     let head = server.heads().remove(0);
     assert!(head.starts_with("POST /a/b?c=d HTTP/1.1\r\n"), "{head}");
-    assert!(head.contains(&format!("host: {}\r\n", server.at)), "{head}");
+    assert!(head.contains(&format!("host: {}\r\n", server.address)), "{head}");
     assert!(head.contains("x-own: 1\r\n") && head.contains("content-length: 4\r\n"), "{head}");
     let (lists, bytes, _) = rig.record.drain_lists();
     assert_eq!(lists.hosts.into_iter().collect::<Vec<_>>(), [rule]);

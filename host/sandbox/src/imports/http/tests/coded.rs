@@ -37,8 +37,8 @@ fn coded(coding: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn rig(server: &Server, limits: &Limits) -> Rig {
-    let rule = format!("http://{}", server.at);
+fn rig(server: &HttpPeer, limits: &Limits) -> Rig {
+    let rule = format!("http://{}", server.address);
     Rig::with(&[&rule], limits, HttpOptions::default(), JarSecrets::default())
 }
 
@@ -53,7 +53,7 @@ async fn a_reply_that_is_compressed_unasked_is_decoded_and_billed_as_it_comes_ou
     ] {
         let pieces = coded(coding, &body);
         let pieces: Vec<&[u8]> = pieces.chunks(7).collect();
-        let server = Server::start(&pieces, Then::Close).await;
+        let server = HttpPeer::with_reply(in_pieces(&pieces));
         let rig = rig(&server, &Limits::default());
         let plain = Request::get(server.url("/")).header("accept-encoding", "identity");
         let reply = rig.send(plain, "", None).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_reply_that_is_compressed_unasked_is_decoded_and_billed_as_it_comes_ou
 #[tokio::test]
 async fn whoever_asks_for_a_coding_gets_the_bytes_as_they_came() {
     let body = gzip(PAGE);
-    let server = Server::start(&[&coded("gzip", &body)], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(coded("gzip", &body)));
     let rig = rig(&server, &Limits::default());
     let asks = Request::get(server.url("/")).header("accept-encoding", "br;q=0.5, gzip");
     let reply = rig.send(asks, "", None).await.unwrap();
@@ -79,13 +79,13 @@ async fn whoever_asks_for_a_coding_gets_the_bytes_as_they_came() {
 #[tokio::test]
 async fn a_coding_that_is_not_decoded_is_refused_by_its_name() {
     for (coding, named) in [("br", "br"), ("gzip, zstd", "zstd"), ("a`{", "a?{")] {
-        let server = Server::start(&[&coded(coding, b"\x0b\x02\x80")], Then::Close).await;
+        let server = HttpPeer::with_reply(Reply::bytes(coded(coding, b"\x0b\x02\x80")));
         match rig(&server, &Limits::default()).get(&server.url("/")).await {
             Err(Error::HttpResponseContentCoding(Some(name))) => assert_eq!(name, named),
             other => panic!("{coding}: {other:?}"),
         }
     }
-    let server = Server::start(&[&coded("gzip", PAGE)], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(coded("gzip", PAGE)));
     let reply = rig(&server, &Limits::default()).get(&server.url("/")).await.unwrap();
     assert!(reply.passed.is_empty());
     assert_error!(reply.body, Error::HttpResponseContentCoding(Some(_)));
@@ -93,7 +93,7 @@ async fn a_coding_that_is_not_decoded_is_refused_by_its_name() {
 
 #[tokio::test]
 async fn a_bomb_ends_at_the_budget_and_at_the_bound_of_a_reply() {
-    let server = Server::start(&[&coded("gzip", &gzip(&vec![0; 40 << 20]))], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(coded("gzip", &gzip(&vec![0; 40 << 20]))));
     for (limit, most) in [(100_000, 100_000), (1 << 40, 32 << 20)] {
         let rig = rig(&server, &Limits { ingress_bytes: limit, ..Limits::default() });
         let reply = rig.get(&server.url("/")).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_bomb_ends_at_the_budget_and_at_the_bound_of_a_reply() {
         assert!(reply.passed.len() <= most, "{}", reply.passed.len());
         assert_eq!(rig.denials(), [DenyCode::LimitReached]);
     }
-    let small = Server::start(&[&coded("gzip", &gzip(PAGE))], Then::Close).await;
+    let small = HttpPeer::with_reply(Reply::bytes(coded("gzip", &gzip(PAGE))));
     let reply = rig(&small, &Limits::default()).get(&small.url("/")).await.unwrap();
     assert_eq!(reply.passed, PAGE, "the next one is decoded");
 }

@@ -4,8 +4,8 @@ use super::*;
 use belljar_policy::Meter;
 use std::time::Duration;
 
-fn rig(server: &Server, limits: &Limits) -> Rig {
-    let rule = format!("http://{}", server.at);
+fn rig(server: &HttpPeer, limits: &Limits) -> Rig {
+    let rule = format!("http://{}", server.address);
     Rig::with(&[&rule], limits, HttpOptions::default(), JarSecrets::default())
 }
 
@@ -14,7 +14,7 @@ async fn an_endless_body_ends_at_the_ingress_budget() {
     let chunk = [b"1000\r\n", &[b'x'; 4096][..], b"\r\n"].concat();
     let head: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let pieces = std::iter::once(head).chain(std::iter::repeat_n(&*chunk, 500));
-    let server = Server::start(&pieces.collect::<Vec<_>>(), Then::Stall).await;
+    let server = HttpPeer::with_reply(in_pieces(&pieces.collect::<Vec<_>>()).then_stall());
     let rig = rig(&server, &Limits { ingress_bytes: 100_000, ..Limits::default() });
     let reply = rig.get(&server.url("/")).await.unwrap();
     assert_error!(reply.body, Error::HttpResponseBodySize(_));
@@ -26,7 +26,7 @@ async fn an_endless_body_ends_at_the_ingress_budget() {
 #[tokio::test]
 async fn a_declared_length_past_the_bound_is_refused_before_it_is_read() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n";
-    let server = Server::start(&[head], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(head).then_stall());
     let rig = rig(&server, &Limits::default());
     let length = Some(99_999_999_999);
     match rig.get(&server.url("/")).await {
@@ -38,7 +38,7 @@ async fn a_declared_length_past_the_bound_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn nothing_past_the_egress_budget_is_sent() {
-    let server = Server::start(&[OK], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(OK).then_stall());
     let rig = rig(&server, &Limits { egress_bytes: 300, ..Limits::default() });
     let sent = rig.send(Request::post(server.url("/")), &"x".repeat(400), None).await;
     assert_error!(sent, Error::HttpRequestBodySize(_));
@@ -52,12 +52,12 @@ async fn nothing_past_the_egress_budget_is_sent() {
 #[tokio::test]
 async fn a_flood_of_headers_is_refused() {
     let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(200));
-    let server = Server::start(&[many.as_bytes()], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(many.as_bytes()).then_stall());
     let limits = Limits::default();
     let refused = rig(&server, &limits).get(&server.url("/")).await;
     assert_error!(refused, Error::HttpResponseHeaderSectionSize(_));
     let long = [b"HTTP/1.1 200 OK\r\na: ", &[b'x'; 100_000][..]].concat();
-    let server = Server::start(&[&long], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(&long).then_stall());
     let refused = rig(&server, &limits).get(&server.url("/")).await;
     assert_error!(refused, Error::HttpResponseHeaderSectionSize(_));
 }
@@ -70,7 +70,7 @@ async fn a_reply_head_of_the_bound_is_read_and_one_byte_more_is_not() {
     };
     for (length, read) in [(0, true), (1, false), (6_000, false), (30_000, false)] {
         let head = head(crate::imports::http::MAX_HEADER_BYTES + length);
-        let server = Server::start(&[head.as_bytes()], Then::Close).await;
+        let server = HttpPeer::with_reply(Reply::bytes(head.as_bytes()));
         let reply = rig(&server, &Limits::default()).get(&server.url("/")).await;
         match read {
             true => drop(reply.unwrap()),
@@ -81,7 +81,7 @@ async fn a_reply_head_of_the_bound_is_read_and_one_byte_more_is_not() {
 
 #[tokio::test]
 async fn large_requests_are_refused_by_their_part() {
-    let server = Server::start(&[OK], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
     let rig = rig(&server, &Limits::default());
     let url = server.url("/");
     let path = server.url(&format!("/{}", "x".repeat(9_000)));
@@ -97,7 +97,7 @@ async fn large_requests_are_refused_by_their_part() {
 #[tokio::test]
 async fn connections_are_limited_and_given_back() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf.";
-    let server = Server::start(&[head], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(head).then_stall());
     let rig = rig(&server, &Limits { connections: 1, ..Limits::default() });
     let request = || Request::get(server.url("/")).body(full("")).unwrap();
     let (reply, io) = Arc::clone(&rig.gate).send_request(request(), None).await.unwrap();
@@ -112,11 +112,11 @@ async fn connections_are_limited_and_given_back() {
 #[tokio::test]
 async fn the_stores_of_a_jar_share_their_connections() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf.";
-    let server = Server::start(&[head], Then::Stall).await;
+    let server = HttpPeer::with_reply(Reply::bytes(head).then_stall());
     let limits = Limits { connections: 1, ..Limits::default() };
     let jar = ConnectionLimit::from_limits(&limits);
     let store = || {
-        let rule = format!("http://{}", server.at).parse().unwrap();
+        let rule = format!("http://{}", server.address).parse().unwrap();
         let scope = HostScope::from_rules(DecisionSource::Grants, vec![rule]);
         let record = Arc::new(CallRecord::new(
             Budget::new_root(BudgetLevel::Call, BudgetCaps::unlimited()),
@@ -135,7 +135,7 @@ async fn the_stores_of_a_jar_share_their_connections() {
 
 #[tokio::test]
 async fn a_failed_request_gives_its_place_back() {
-    let server = Server::start(&[b"not http\r\n\r\n"], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(b"not http\r\n\r\n"));
     let rig = rig(&server, &Limits { connections: 1, ..Limits::default() });
     for _ in 0..3 {
         assert_error!(rig.get(&server.url("/")).await, Error::HttpProtocolError);
@@ -152,14 +152,15 @@ async fn silence_ends_a_request_at_every_stage() {
     };
     let later = RequestOptions { connect_timeout: None, ..all };
 
-    let mute = Server::start(&[], Then::Stall).await;
+    let mute = HttpPeer::with_reply(Reply::silence());
     let rig = rig(&mute, &Limits::default());
     let sent = rig.send(Request::get(mute.url("/")), "", Some(later)).await;
     assert_error!(sent, Error::ConnectionReadTimeout);
 
-    let half = Server::start(&[b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"], Then::Stall);
-    let half = half.await;
-    let rule = format!("http://{}", half.at);
+    let half = HttpPeer::with_reply(
+        Reply::bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").then_stall(),
+    );
+    let rule = format!("http://{}", half.address);
     let rig = Rig::new(&[&rule]);
     let reply = rig.send(Request::get(half.url("/")), "", Some(later)).await.unwrap();
     assert_error!(reply.body, Error::ConnectionReadTimeout);

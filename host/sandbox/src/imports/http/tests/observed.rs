@@ -12,6 +12,7 @@ use belljar_policy::SecretName;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
 /// Two secrets of the same length, with the same number of escaped bytes.

@@ -4,10 +4,10 @@ use super::*;
 
 #[tokio::test]
 async fn what_the_allowlist_does_not_name_is_not_reached() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let other = Server::start(&[OK], Then::Close).await;
-    let rig = Rig::new(&[&format!("http://{}", server.at)]);
-    let port = server.at.port();
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let other = HttpPeer::with_reply(Reply::bytes(OK));
+    let rig = Rig::new(&[&format!("http://{}", server.address)]);
+    let port = server.address.port();
     let urls = [
         other.url("/"),
         format!("https://127.0.0.1:{port}/"),
@@ -25,7 +25,7 @@ async fn what_the_allowlist_does_not_name_is_not_reached() {
 
 #[tokio::test]
 async fn without_rules_nothing_is_reached() {
-    let server = Server::start(&[OK], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
     let rig = Rig::new(&[]);
     assert_error!(rig.get(&server.url("/")).await, Error::HttpRequestDenied);
     assert_eq!(server.heads().len(), 0);
@@ -33,8 +33,8 @@ async fn without_rules_nothing_is_reached() {
 
 #[tokio::test]
 async fn a_rule_for_every_host_opens_no_address_of_this_machine_in_any_notation() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let port = server.at.port();
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let port = server.address.port();
     let names = Names::of(&[&["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254"]]);
     let rig = Rig::naming(&["http://*:*"], names);
     for host in [
@@ -68,9 +68,9 @@ async fn a_rule_for_every_host_opens_no_address_of_this_machine_in_any_notation(
 
 #[tokio::test]
 async fn a_connection_goes_to_the_address_that_was_checked() {
-    let good = Server::start(&[OK], Then::Close).await;
-    let port = good.at.port();
-    let bad = Server::start_at(&format!("127.0.0.2:{port}"), &[OK], Then::Close).await;
+    let good = HttpPeer::with_reply(Reply::bytes(OK));
+    let port = good.address.port();
+    let bad = HttpPeer::builder().at(&format!("127.0.0.2:{port}")).reply(Reply::bytes(OK));
     let names = Names::of(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let rules = [&*format!("http://api.test:{port}"), &*format!("http://127.0.0.1:{port}")];
     let rig = Rig::naming(&rules, names.clone());
@@ -84,9 +84,9 @@ async fn a_connection_goes_to_the_address_that_was_checked() {
 
 #[tokio::test]
 async fn of_several_addresses_only_permitted_ones_are_tried() {
-    let good = Server::start(&[OK], Then::Close).await;
-    let port = good.at.port();
-    let bad = Server::start_at(&format!("127.0.0.2:{port}"), &[OK], Then::Close).await;
+    let good = HttpPeer::with_reply(Reply::bytes(OK));
+    let port = good.address.port();
+    let bad = HttpPeer::builder().at(&format!("127.0.0.2:{port}")).reply(Reply::bytes(OK));
     let names = Names::of(&[&["127.0.0.2", "127.0.0.1"]]);
     let rules = [&*format!("http://api.test:{port}"), &*format!("http://127.0.0.1:{port}")];
     Rig::naming(&rules, names).get(&format!("http://api.test:{port}/")).await.unwrap();
@@ -95,8 +95,8 @@ async fn of_several_addresses_only_permitted_ones_are_tried() {
 
 #[tokio::test]
 async fn the_next_address_is_tried_when_one_refuses() {
-    let good = Server::start_at("127.0.0.3:0", &[OK], Then::Close).await;
-    let port = good.at.port();
+    let good = HttpPeer::builder().at("127.0.0.3:0").reply(Reply::bytes(OK));
+    let port = good.address.port();
     let names = Names::of(&[&["127.0.0.4", "127.0.0.3"]]);
     let rules = [&*format!("http://api.test:{port}"), &*format!("http://127.0.0.0/29:{port}")];
     Rig::naming(&rules, names).get(&format!("http://api.test:{port}/")).await.unwrap();
@@ -116,11 +116,11 @@ async fn a_name_without_an_address_is_an_error_and_no_denial() {
 async fn a_redirect_is_the_guests_to_follow_and_is_checked_like_any_request() {
     let away = b"HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/latest\r\n\
         content-length: 0\r\n\r\n";
-    let second = Server::start(&[away], Then::Close).await;
+    let second = HttpPeer::with_reply(Reply::bytes(away));
     let to_second =
         format!("HTTP/1.1 307 T\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", second.url("/x"));
-    let first = Server::start(&[to_second.as_bytes()], Then::Close).await;
-    let rules = [format!("http://{}", first.at), format!("http://{}", second.at)];
+    let first = HttpPeer::with_reply(Reply::bytes(to_second.as_bytes()));
+    let rules = [format!("http://{}", first.address), format!("http://{}", second.address)];
     let rig = Rig::new(&[&rules[0], &rules[1], "http://*"]);
     let mut url = first.url("/");
     for status in [307, 302] {
@@ -134,9 +134,9 @@ async fn a_redirect_is_the_guests_to_follow_and_is_checked_like_any_request() {
 
 #[tokio::test]
 async fn requests_of_a_bad_form_are_refused() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let rig = Rig::new(&[&format!("http://{}", server.at)]);
-    let at = server.at;
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let rig = Rig::new(&[&format!("http://{}", server.address)]);
+    let at = server.address;
     let url = server.url("/");
     let requests = [
         Request::builder().method("CONNECT").uri(&url),
@@ -172,8 +172,8 @@ async fn requests_of_a_bad_form_are_refused() {
 
 #[tokio::test]
 async fn the_request_line_holds_a_path_only() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let rig = Rig::new(&[&format!("http://{}", server.at)]);
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let rig = Rig::new(&[&format!("http://{}", server.address)]);
     for (path, line) in [
         ("", "GET / "),
         ("?q", "GET /?q "),
@@ -189,8 +189,8 @@ async fn the_request_line_holds_a_path_only() {
 
 #[tokio::test]
 async fn trailers_of_a_request_are_refused() {
-    let server = Server::start(&[OK], Then::Stall).await;
-    let rig = Rig::new(&[&format!("http://{}", server.at)]);
+    let server = HttpPeer::with_reply(Reply::bytes(OK).then_stall());
+    let rig = Rig::new(&[&format!("http://{}", server.address)]);
     let trailers = http_body::Frame::trailers(HeaderMap::new());
     let frames = futures::stream::iter([Ok::<_, Error>(trailers)]);
     let body = http_body_util::StreamBody::new(frames).boxed_unsync();

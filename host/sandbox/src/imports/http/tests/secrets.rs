@@ -21,10 +21,10 @@ fn rig(rules: &[&str], bound: &str) -> Rig {
     Rig::with(rules, &Limits::default(), HttpOptions::default(), secrets(bound))
 }
 
-/// A server, and a rig with a secret for the server.
-async fn bound(reply: &[&[u8]]) -> (Server, Rig) {
-    let server = Server::start(reply, Then::Close).await;
-    let rule = format!("http://{}", server.at);
+/// A server with a secret bound to it.
+async fn bound(reply: &[&[u8]]) -> (HttpPeer, Rig) {
+    let server = HttpPeer::with_reply(in_pieces(reply));
+    let rule = format!("http://{}", server.address);
     let rig = rig(&[&rule], &rule);
     (server, rig)
 }
@@ -37,8 +37,8 @@ fn reply(headers: &str, body: &str) -> Vec<u8> {
 #[tokio::test]
 async fn a_secret_goes_to_its_host_and_to_no_other() {
     let (mine, other) =
-        (Server::start(&[OK], Then::Close).await, Server::start(&[OK], Then::Close).await);
-    let rules = [format!("http://{}", mine.at), format!("http://{}", other.at)];
+        (HttpPeer::with_reply(Reply::bytes(OK)), HttpPeer::with_reply(Reply::bytes(OK)));
+    let rules = [format!("http://{}", mine.address), format!("http://{}", other.address)];
     let rig = rig(&[&rules[0], &rules[1]], &rules[0]);
     rig.send(Request::get(mine.url("/")).header("accept-encoding", "gzip, br"), "", None)
         .await
@@ -60,11 +60,11 @@ async fn a_secret_goes_to_its_host_and_to_no_other() {
 
 #[tokio::test]
 async fn a_secret_does_not_follow_a_redirect_to_another_host() {
-    let other = Server::start(&[OK], Then::Close).await;
+    let other = HttpPeer::with_reply(Reply::bytes(OK));
     let away =
         format!("HTTP/1.1 302 F\r\nlocation: {}\r\ncontent-length: 0\r\n\r\n", other.url("/"));
-    let mine = Server::start(&[away.as_bytes()], Then::Close).await;
-    let rules = [format!("http://{}", mine.at), format!("http://{}", other.at)];
+    let mine = HttpPeer::with_reply(Reply::bytes(away.as_bytes()));
+    let rules = [format!("http://{}", mine.address), format!("http://{}", other.address)];
     let rig = rig(&[&rules[0], &rules[1]], &rules[0]);
     let reply = rig.get(&mine.url("/")).await.unwrap();
     rig.get(reply.headers["location"].to_str().unwrap()).await.unwrap();
@@ -73,9 +73,9 @@ async fn a_secret_does_not_follow_a_redirect_to_another_host() {
 
 #[tokio::test]
 async fn a_secret_bound_without_a_scheme_is_not_sent_in_clear_text() {
-    let server = Server::start(&[OK], Then::Close).await;
-    let rule = format!("http://{}", server.at);
-    let bound = format!("127.0.0.1:{}", server.at.port());
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
+    let rule = format!("http://{}", server.address);
+    let bound = format!("127.0.0.1:{}", server.address.port());
     rig(&[&rule], &bound).get(&server.url("/")).await.unwrap();
     assert!(!server.heads().remove(0).contains("authorization"));
 }
@@ -173,8 +173,8 @@ async fn what_cannot_be_searched_is_refused_only_in_a_run_with_secrets() {
         let (server, rig) = bound(&[&head]).await;
         assert_error!(rig.get(&server.url("/")).await, Error::HttpResponseContentCoding(_));
         assert_eq!(rig.denials(), [DenyCode::SecretInReply]);
-        let rule = format!("http://{}", server.at);
-        // Without a secret, a request that asks for a coding gets the reply unchanged.
+        let rule = format!("http://{}", server.address);
+        // Whoever asks for a coding gets the bytes as they came.
         let asks = Request::get(server.url("/")).header("accept-encoding", "gzip, br");
         Rig::new(&[&rule]).send(asks, "", None).await.unwrap().body.unwrap();
     }
@@ -189,14 +189,14 @@ async fn what_cannot_be_searched_is_refused_only_in_a_run_with_secrets() {
 
 #[tokio::test]
 async fn an_echo_of_a_host_that_was_not_sent_the_secret_is_withheld() {
-    let mine = Server::start(&[OK], Then::Close).await;
-    let mine = format!("http://{}", mine.at);
+    let mine = HttpPeer::with_reply(Reply::bytes(OK));
+    let mine = format!("http://{}", mine.address);
     let head = reply(&format!("x-told: {VALUE}\r\n"), "");
-    let friend = Server::start(&[&head], Then::Close).await;
-    let rig = rig(&[&mine, &format!("http://{}", friend.at)], &mine);
+    let friend = HttpPeer::with_reply(Reply::bytes(&head));
+    let rig = rig(&[&mine, &format!("http://{}", friend.address)], &mine);
     assert_error!(rig.get(&friend.url("/")).await, Error::HttpRequestDenied);
-    let friend = Server::start(&[&reply("", VALUE)], Then::Close).await;
-    let rig = self::rig(&[&mine, &format!("http://{}", friend.at)], &mine);
+    let friend = HttpPeer::with_reply(Reply::bytes(reply("", VALUE)));
+    let rig = self::rig(&[&mine, &format!("http://{}", friend.address)], &mine);
     assert_error!(rig.get(&friend.url("/")).await, Error::HttpRequestDenied);
     assert!(!friend.heads().remove(0).contains("authorization"));
     assert_eq!(rig.denials(), [DenyCode::SecretInReply]);
@@ -233,10 +233,10 @@ async fn no_denial_and_no_error_holds_the_value() {
 
 #[tokio::test]
 async fn what_another_tool_of_the_run_is_sent_is_searched_too() {
-    let server = Server::start(&[&reply("", VALUE)], Then::Close).await;
-    let zipped = Server::start(&[&reply("content-encoding: gzip\r\n", "x")], Then::Close).await;
-    let kind = Server::start(&[OK], Then::Close).await;
-    let rules = [&server, &zipped, &kind].map(|server| format!("http://{}", server.at));
+    let server = HttpPeer::with_reply(Reply::bytes(reply("", VALUE)));
+    let zipped = HttpPeer::with_reply(Reply::bytes(reply("content-encoding: gzip\r\n", "x")));
+    let kind = HttpPeer::with_reply(Reply::bytes(OK));
+    let rules = [&server, &zipped, &kind].map(|server| format!("http://{}", server.address));
     let rig = |secrets| {
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
         Rig::with(&rules, &Limits::default(), HttpOptions::default(), secrets)
@@ -265,8 +265,8 @@ fn of_another_tool() -> JarSecrets {
 
 #[tokio::test]
 async fn a_run_whose_replies_keep_holding_a_secret_asks_for_nothing_more() {
-    let server = Server::start(&[&reply("", VALUE)], Then::Close).await;
-    let rule = format!("http://{}", server.at);
+    let server = HttpPeer::with_reply(Reply::bytes(reply("", VALUE)));
+    let rule = format!("http://{}", server.address);
     let rig = Rig::with(&[&rule], &Limits::default(), HttpOptions::default(), of_another_tool());
     let mut last = 0;
     while !rig.denials().contains(&DenyCode::LimitReached) {
@@ -281,8 +281,8 @@ async fn a_run_whose_replies_keep_holding_a_secret_asks_for_nothing_more() {
 async fn a_reply_that_is_held_counts_as_memory_until_it_is_read_or_dropped() {
     use belljar_policy::Meter;
     let body = "x".repeat(150_000);
-    let server = Server::start(&[&reply("", &body)], Then::Close).await;
-    let rule = format!("http://{}", server.at);
+    let server = HttpPeer::with_reply(Reply::bytes(reply("", &body)));
+    let rule = format!("http://{}", server.address);
     let rig = |memory_bytes| {
         let limits = Limits { memory_bytes, ..Limits::default() };
         Rig::with(&[&rule], &limits, HttpOptions::default(), of_another_tool())

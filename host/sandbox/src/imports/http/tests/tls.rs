@@ -1,9 +1,9 @@
 //! TLS, with a certificate authority that only these tests trust.
 
 use super::*;
+use belljar_kit::peers::Connection;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use tokio_rustls::TlsAcceptor;
+use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 const CA: &[u8] = include_bytes!("tls/ca.der");
 const LEAF: &[u8] = include_bytes!("tls/leaf.der");
@@ -14,7 +14,7 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 }
 
 /// Starts a TLS server for `api.test`.
-async fn start() -> Server {
+fn start() -> HttpPeer {
     let key = PrivateKeyDer::Pkcs8(KEY.into());
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -22,25 +22,15 @@ async fn start() -> Server {
         .with_no_client_auth()
         .with_single_cert(vec![CertificateDer::from(LEAF)], key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = listener.local_addr().unwrap();
-    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
-    let seen = Arc::clone(&heads);
-    let task = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, seen) = (acceptor.clone(), Arc::clone(&seen));
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    answer(stream, seen, vec![OK.to_vec()], Then::Close).await;
-                }
-            });
-        }
-    });
-    Server { at, heads, task }
+    let config = Arc::new(config);
+    let wrap = move |stream| -> Option<Box<dyn Connection>> {
+        let tls = ServerConnection::new(Arc::clone(&config)).ok()?;
+        Some(Box::new(StreamOwned::new(tls, stream)))
+    };
+    HttpPeer::builder().over(wrap).reply(Reply::bytes(OK))
 }
 
-fn rig(server: &Server, roots: RootCertStore) -> Rig {
+fn rig(server: &HttpPeer, roots: RootCertStore) -> Rig {
     let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -48,7 +38,7 @@ fn rig(server: &Server, roots: RootCertStore) -> Rig {
         .with_no_client_auth();
     let options =
         HttpOptions::default().with_tls(config).with_resolver(Names::of(&[&["127.0.0.1"]]));
-    let port = server.at.port();
+    let port = server.address.port();
     let rules = [format!("https://*:{port}"), format!("127.0.0.1:{port}")];
     Rig::with(&[&rules[0], &rules[1]], &Limits::default(), options, JarSecrets::default())
 }
@@ -61,8 +51,8 @@ fn trusted() -> RootCertStore {
 
 #[tokio::test]
 async fn a_request_over_tls_arrives() {
-    let server = start().await;
-    let port = server.at.port();
+    let server = start();
+    let port = server.address.port();
     let rig = rig(&server, trusted());
     let reply = rig.get(&format!("https://api.test:{port}/x")).await.unwrap();
     assert_eq!(reply.body.unwrap(), "hello");
@@ -72,8 +62,8 @@ async fn a_request_over_tls_arrives() {
 
 #[tokio::test]
 async fn a_server_that_is_not_who_it_should_be_gets_no_request() {
-    let server = start().await;
-    let port = server.at.port();
+    let server = start();
+    let port = server.address.port();
     let stranger = rig(&server, RootCertStore::empty());
     let sent = stranger.get(&format!("https://api.test:{port}/")).await;
     assert_error!(sent, Error::TlsCertificateError);
@@ -88,10 +78,10 @@ async fn a_server_that_is_not_who_it_should_be_gets_no_request() {
 
 #[tokio::test]
 async fn a_server_without_tls_is_no_https_server() {
-    let server = Server::start(&[OK], Then::Close).await;
+    let server = HttpPeer::with_reply(Reply::bytes(OK));
     let rig = rig(&server, trusted());
-    let url = format!("https://api.test:{}/", server.at.port());
-    // The server waits for the end of a head that never comes.
+    let url = format!("https://api.test:{}/", server.address.port());
+    // It waits for the end of a head that never comes.
     let connect_timeout = Some(std::time::Duration::from_millis(50));
     let options = RequestOptions { connect_timeout, ..RequestOptions::default() };
     let sent = rig.send(Request::get(url), "", Some(options)).await;
