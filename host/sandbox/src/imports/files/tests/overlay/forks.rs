@@ -1,7 +1,6 @@
 //! Overlays of subagents (forks): the first content, and the result of a merge.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use belljar_overlay::{
     MergeConflict, MergeResult, Overlay, OverlayFork, OverlayPool, OverlayQuota,
@@ -10,37 +9,15 @@ use belljar_work::StopSignal;
 
 use super::super::*;
 use super::differential::{LENGTH, op};
-use super::world::{Fd, Op, Random, Side, names, over, plant, scratch};
-
-/// A directory with files, an overlay of the directory, and a directory for forks.
-struct World {
-    home: TempDir,
-    parent: Overlay,
-}
+use super::world::{Fd, Op, Random, Side, World, names, over, plant, scratch};
 
 impl World {
-    fn new(files: &[(&str, &str)]) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = home.path().join("low").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        std::fs::create_dir_all(home.path().join("low")).unwrap();
-        let parent = Self::opened(home.path(), OverlayQuota::default());
-        Self { home, parent }
-    }
-
-    fn opened(home: &Path, quota: OverlayQuota) -> Overlay {
-        Overlay::open(home.join("low"), home.join("layer"), quota).unwrap()
-    }
-
     fn fork(&self, name: &str) -> OverlayFork {
-        self.parent.open_fork(self.home.path().join("forks").join(name)).unwrap()
+        self.overlay.open_fork(self.home.path().join("forks").join(name)).unwrap()
     }
 
     async fn seen(&self) -> BTreeMap<String, String> {
-        seen(&self.parent).await
+        seen(&self.overlay).await
     }
 }
 
@@ -89,46 +66,46 @@ fn conflict(path: &str, beside: Option<&str>) -> MergeConflict {
 #[tokio::test]
 async fn a_fork_begins_as_its_parent_and_neither_sees_the_other_after() {
     let world = World::new(&[("a", "of a"), ("d/b", "of b"), ("gone", "gone")]);
-    write(&world.parent, &[("a", "parent's"), ("new", "new")]).await;
-    act(&world.parent, vec![rename("d", "e"), unlink("gone")]).await;
+    write(&world.overlay, &[("a", "parent's"), ("new", "new")]).await;
+    act(&world.overlay, vec![rename("d", "e"), unlink("gone")]).await;
     let fork = world.fork("one");
     let begun = world.seen().await;
     assert_eq!(seen(fork.overlay()).await, begun);
     write(fork.overlay(), &[("a", "child's"), ("e/b", "child's"), ("more", "x")]).await;
     assert_eq!(world.seen().await, begun);
     let own = seen(fork.overlay()).await;
-    write(&world.parent, &[("a", "again"), ("later", "x")]).await;
+    write(&world.overlay, &[("a", "again"), ("later", "x")]).await;
     assert_eq!(seen(fork.overlay()).await, own);
     // A dropped fork leaves no files.
     let parents = world.seen().await;
     fork.discard().unwrap();
     assert_eq!(world.seen().await, parents);
     assert_eq!(std::fs::read_dir(world.home.path().join("forks")).unwrap().count(), 0);
-    assert_eq!(std::fs::read_to_string(world.home.path().join("low/a")).unwrap(), "of a");
+    assert_eq!(std::fs::read_to_string(world.home.path().join("ws/a")).unwrap(), "of a");
 }
 
 #[tokio::test]
 async fn what_a_fork_alone_changed_is_merged() {
     let files = [("a", "of a"), ("b", "of b"), ("c", "of c"), ("d/x", "x"), ("d/y/z", "z")];
     let world = World::new(&files);
-    write(&world.parent, &[("parents", "before")]).await;
+    write(&world.overlay, &[("parents", "before")]).await;
     let fork = world.fork("one");
     write(fork.overlay(), &[("a", "child's"), ("new", "new"), ("parents", "child's")]).await;
     let changes =
         vec![unlink("b"), rename("c", "c2"), rename("d", "e"), Op::MakeDir(0, "f".into())];
     act(fork.overlay(), changes).await;
-    write(&world.parent, &[("meanwhile", "parent's")]).await;
+    write(&world.overlay, &[("meanwhile", "parent's")]).await;
     let mut expected = seen(fork.overlay()).await;
     expected.insert("/meanwhile".into(), text("parent's"));
-    let merged = fork.merge_into(&world.parent, "child").unwrap();
+    let merged = fork.merge_into(&world.overlay, "child").unwrap();
     assert_eq!(merged.conflicts, []);
     assert_eq!(world.seen().await, expected);
-    // The result stays after the overlay is opened again.
-    let World { home, parent } = world;
-    drop(parent);
-    let parent = World::opened(home.path(), OverlayQuota::default());
+    // It stays, also when it is opened again.
+    let World { home, overlay } = world;
+    drop(overlay);
+    let parent = World::open(home.path(), OverlayQuota::default());
     assert_eq!(seen(&parent).await, expected);
-    assert_eq!(std::fs::read_to_string(home.path().join("low/a")).unwrap(), "of a");
+    assert_eq!(std::fs::read_to_string(home.path().join("ws/a")).unwrap(), "of a");
 }
 
 #[tokio::test]
@@ -140,10 +117,10 @@ async fn what_both_changed_is_kept_twice_and_told() {
     write(fork.overlay(), &[("both", "child's"), ("alike", "same"), ("new", "child's")]).await;
     write(fork.overlay(), &[("removed", "child's"), ("d/f", "child's")]).await;
     act(fork.overlay(), vec![unlink("kept")]).await;
-    write(&world.parent, &[("both", "parent's"), ("alike", "same"), ("new", "parent's")]).await;
-    write(&world.parent, &[("kept", "parent's"), ("both.from-a-child-1", "in the way")]).await;
-    act(&world.parent, vec![unlink("removed"), rename("d", "e")]).await;
-    let merged = fork.merge_into(&world.parent, "a child#1").unwrap();
+    write(&world.overlay, &[("both", "parent's"), ("alike", "same"), ("new", "parent's")]).await;
+    write(&world.overlay, &[("kept", "parent's"), ("both.from-a-child-1", "in the way")]).await;
+    act(&world.overlay, vec![unlink("removed"), rename("d", "e")]).await;
+    let merged = fork.merge_into(&world.overlay, "a child#1").unwrap();
     let found = world.seen().await;
     let expected = [
         ("/both", "parent's"),
@@ -180,16 +157,16 @@ async fn a_merge_that_is_made_twice_changes_nothing_more() {
     let fork = world.fork("one");
     write(fork.overlay(), &[("a", "child's"), ("both", "child's"), ("new", "x")]).await;
     act(fork.overlay(), vec![rename("d", "e")]).await;
-    write(&world.parent, &[("both", "parent's")]).await;
+    write(&world.overlay, &[("both", "parent's")]).await;
     drop(fork);
     let dir = world.home.path().join("forks/one");
     let aside = world.home.path().join("aside");
     super::kept::copy(&dir, &aside);
-    let first = world.fork("one").merge_into(&world.parent, "child").unwrap();
+    let first = world.fork("one").merge_into(&world.overlay, "child").unwrap();
     let merged = world.seen().await;
     assert!(!dir.exists());
     super::kept::copy(&aside, &dir);
-    let second = world.fork("one").merge_into(&world.parent, "child").unwrap();
+    let second = world.fork("one").merge_into(&world.overlay, "child").unwrap();
     assert_eq!(world.seen().await, merged);
     assert_eq!((second.changed, &second.conflicts), (0, &first.conflicts));
 }
@@ -200,13 +177,13 @@ async fn a_fork_lasts_over_a_restart_and_one_half_made_begins_anew() {
     let fork = world.fork("one");
     write(fork.overlay(), &[("a", "child's")]).await;
     drop(fork);
-    write(&world.parent, &[("later", "parent's")]).await;
+    write(&world.overlay, &[("later", "parent's")]).await;
     let again = world.fork("one");
     let found = seen(again.overlay()).await;
     assert_eq!(found.get("/a"), Some(&text("child's")));
     assert!(!found.contains_key("/later"));
     assert!(
-        world.parent.open_fork(world.home.path().join("forks/one")).is_err(),
+        world.overlay.open_fork(world.home.path().join("forks/one")).is_err(),
         "it is open once"
     );
     drop(again);
@@ -221,10 +198,10 @@ async fn a_fork_lasts_over_a_restart_and_one_half_made_begins_anew() {
 #[tokio::test]
 async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::create_dir(home.path().join("low")).unwrap();
+    std::fs::create_dir(home.path().join("ws")).unwrap();
     let none = OverlayQuota { bytes: 0, files: 0 };
     let pool = OverlayPool::new(OverlayQuota { bytes: 100, files: 10 }, none);
-    let low = home.path().join("low");
+    let low = home.path().join("ws");
     let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
     write(&parent, &[("a", &"x".repeat(40))]).await;
     let fork = parent.open_fork(home.path().join("one")).unwrap();
@@ -253,8 +230,8 @@ async fn a_fork_counts_in_its_parents_pool_as_long_as_it_is_there() {
 async fn a_parent_that_did_nothing_has_what_its_fork_had() {
     for seed in 0..150 {
         let home = scratch();
-        plant(&home.path().join("low"), seed);
-        let parent = World::opened(home.path(), OverlayQuota::default());
+        plant(&home.path().join("ws"), seed);
+        let parent = World::open(home.path(), OverlayQuota::default());
         let mut random = Random::new(!seed);
         let fork = {
             run(&parent, &mut random, seed).await;
@@ -266,7 +243,7 @@ async fn a_parent_that_did_nothing_has_what_its_fork_had() {
         assert_eq!(merged.conflicts, [], "seed {seed}:\n{}", log.join("\n"));
         assert_eq!(seen(&parent).await, expected, "seed {seed}:\n{}", log.join("\n"));
         drop(parent);
-        let parent = World::opened(home.path(), OverlayQuota::default());
+        let parent = World::open(home.path(), OverlayQuota::default());
         assert_eq!(seen(&parent).await, expected, "seed {seed}, opened again");
     }
 }
@@ -290,10 +267,10 @@ async fn run(overlay: &Overlay, random: &mut Random, seed: u64) -> Vec<String> {
 #[tokio::test]
 async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
-    std::fs::create_dir(home.path().join("low")).unwrap();
+    std::fs::create_dir(home.path().join("ws")).unwrap();
     let none = OverlayQuota { bytes: 0, files: 0 };
     let pool = OverlayPool::new(OverlayQuota { bytes: 100, files: 10 }, none);
-    let low = home.path().join("low");
+    let low = home.path().join("ws");
     let parent = Overlay::open_in(&low, home.path().join("layer"), &pool).unwrap();
     write(&parent, &[("a", &"x".repeat(20)), ("b", &"x".repeat(20))]).await;
     let stop = StopSignal::never_raised();
@@ -301,7 +278,7 @@ async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_noth
     let error = parent.fork_until(home.path().join("one"), &stop).unwrap_err();
     assert!(error.to_string().contains("stopped before the end"), "{error}");
     let mut left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().collect();
-    left.retain(|entry| entry.file_name() != "low" && entry.file_name() != "layer");
+    left.retain(|entry| entry.file_name() != "ws" && entry.file_name() != "layer");
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(pool.held_quota(), OverlayQuota { bytes: 40, files: 2 }, "as before");
     // A later fork to the same place succeeds.
@@ -315,7 +292,7 @@ async fn a_copy_ends_between_two_files_when_its_signal_is_raised_and_leaves_noth
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_call_that_waits_for_a_locked_overlay_lets_its_neighbours_go_on() {
     let world = World::new(&[("a", "a")]);
-    let (parent, waiting) = (world.parent.clone(), world.parent.clone());
+    let (parent, waiting) = (world.overlay.clone(), world.overlay.clone());
     let (hold, held) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel();
     // Holds the lock, as a copy for a subagent does.

@@ -12,30 +12,10 @@ use types::{DescriptorStat, Filesize, NewTimestamp};
 use wasmtime_wasi::p2::StreamError;
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 
-/// Random numbers from a seed.
-pub(super) struct Random(u64);
+#[path = "../../../../../../../tests/kit/overlay.rs"]
+mod overlay;
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-
-    pub(super) fn one_in(&mut self, of: usize) -> bool {
-        self.below(of) == 0
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
+pub(super) use overlay::{Random, World};
 
 /// A directory for thousands of short-lived files: in memory, if possible. On a disk, most of the time would
 /// be spent on deleted inodes.
