@@ -66,7 +66,7 @@ use crate::clock::RunId;
 use crate::outcome::{RunStatus, Usage};
 use crate::tools::approval::asker::{Approval, ReachedMount};
 
-/// The version of the schema.
+/// The version of the event schema, the `v` of each event.
 pub const EVENT_VERSION: u32 = 3;
 
 /// Characters of arguments and tasks in an event: enough to follow the run.
@@ -352,24 +352,24 @@ impl TodoStatus {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// The receiver of events: a function, or none. The function runs in the run's own task, so it must return
-/// soon and must not wait; calls may come from several threads.
+/// The receiver of events: a function, or none. The function runs in the run's own task, possibly on several
+/// threads, so it must return soon and must not wait.
 #[derive(Clone, Default)]
 pub struct EventSink(Option<Arc<Listener>>, TextRetention);
 
-/// The agents whose shown text the listener cannot withdraw.
+/// The agents whose text, once shown, the listener cannot take back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextRetention {
-    /// No agent's text stays: the listener can withdraw all of it.
+    /// No agent's: the listener can take back every text.
     #[default]
     Nothing,
-    /// The text of the agent at the top stays.
+    /// Only the top agent's.
     Top,
-    /// Everybody's.
+    /// Every agent's.
     All,
 }
 
-/// The events of one run, numbered. Without a listener no event is made.
+/// Numbers the events of one run and sends them to the sink. Without a listener no event is made.
 #[derive(Clone)]
 pub struct EventEmitter {
     sink: EventSink,
@@ -386,7 +386,7 @@ fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// The schema of a [`Meter`].
+/// The OpenAPI schema of a [`Meter`]: one of its names.
 fn meters() -> Object {
     let words = METERS.map(|meter| serde_json::to_value(meter).unwrap_or_default());
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
@@ -398,13 +398,13 @@ impl EventSink {
         Self(None, TextRetention::Nothing)
     }
 
-    /// Calls `listener` with each event.
+    /// A sink that passes each event to `listener`.
     pub fn with_listener(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)), TextRetention::Nothing)
     }
 
-    /// Adds texts that the listener cannot withdraw. An answer that breaks off after such a text is not
-    /// requested again.
+    /// States which texts the listener cannot take back. If a model's answer breaks off after such a text,
+    /// the request is not repeated.
     #[must_use]
     pub fn with_retention(self, kept: TextRetention) -> Self {
         Self(self.0, self.1.max(kept))
@@ -412,7 +412,7 @@ impl EventSink {
 }
 
 impl EventSink {
-    /// Calls `listener` too, before the present one.
+    /// A sink that passes each event to `listener` first, then to the present one.
     pub fn add_listener(self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         match self.0 {
             None => Self::with_listener(listener),
@@ -432,9 +432,9 @@ impl fmt::Debug for EventSink {
 }
 
 impl EventEmitter {
-    /// `first`: the number of the first event.
+    /// Creates the emitter of a run. `first` is the number of its first event, above 0 if the run resumes.
     pub fn new(sink: EventSink, run: RunId, first: u64) -> Self {
-        // Numbers of questions that were asked before are not used again.
+        // Question numbers also start here, so that a resumed run does not use a number again.
         let questions = Arc::new(AtomicU64::new(first));
         Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions }
     }
@@ -454,7 +454,7 @@ impl EventEmitter {
         self.sink.0.is_some()
     }
 
-    /// Returns whether shown text of the agent at `path` cannot be withdrawn.
+    /// Returns whether a shown text of the agent at `path` cannot be taken back.
     pub(crate) fn retains_text(&self, path: &str) -> bool {
         match self.sink.1 {
             TextRetention::Nothing => false,
@@ -463,7 +463,7 @@ impl EventEmitter {
         }
     }
 
-    /// Sends the event from `make`, if there is a listener.
+    /// Sends an event about `agent`. `make` is called only if there is a listener.
     pub fn emit(&self, agent: &Arc<str>, make: impl FnOnce() -> EventKind) {
         let Some(listener) = &self.sink.0 else { return };
         listener(&Event {

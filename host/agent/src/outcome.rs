@@ -236,8 +236,8 @@ pub struct CallReceipt {
     pub receipt: Receipt,
 }
 
-/// Moves nested calls after their outer calls; otherwise the order stays. A nested call without its outer
-/// call is placed like a model's.
+/// Sorts records so that nested calls follow their outer call, and keeps the order otherwise. A nested call
+/// whose outer call is missing is treated as a model's call.
 pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt) {
     if calls.iter().all(|call| receipt(call).parent.is_none()) {
         return;
@@ -260,7 +260,7 @@ pub fn in_tree_order<T>(calls: &mut Vec<T>, receipt: impl Fn(&T) -> &CallReceipt
         }
         calls.push(call);
     }
-    // Calls cannot form a ring; calls of a damaged store that do are shown all the same.
+    // Calls that name each other as outer call, possible only in a damaged store, are kept at the end.
     calls.extend(below.into_values().flatten());
 }
 
@@ -289,7 +289,7 @@ pub struct ChildSummary {
 }
 
 impl Outcome {
-    /// The receipts of the agent and its subagents, each agent's in order.
+    /// The receipts of the agent and of its subagents, each agent's in order.
     pub fn all_receipts(&self) -> Vec<&CallReceipt> {
         let mut all: Vec<&CallReceipt> = self.receipts.iter().collect();
         for child in &self.children {
@@ -308,6 +308,7 @@ impl Outcome {
         self.collect_paths(|receipt| &receipt.paths_written)
     }
 
+    /// Collects the paths that `of` selects from all receipts, sorted, each once.
     fn collect_paths(&self, of: impl Fn(&Receipt) -> &Vec<String>) -> Vec<&str> {
         let receipts = self.all_receipts();
         let paths: BTreeSet<&str> =
@@ -317,7 +318,8 @@ impl Outcome {
 }
 
 impl RunError {
-    /// The text for a model: no host paths and no recipes, so without hints.
+    /// The error as text for a model: without host paths, and without the hints that only an operator can
+    /// follow.
     pub fn to_model_text(&self) -> String {
         match self {
             Self::Setup { .. } => "it could not be started".to_owned(),
@@ -338,7 +340,7 @@ impl RunError {
     }
 }
 
-/// The end of a run whose host work was not done.
+/// Converts the error of host work that was not done, for lack of room or time.
 impl From<&WorkError> for RunError {
     fn from(error: &WorkError) -> Self {
         let message = error.to_string();
@@ -362,7 +364,7 @@ impl AddAssign for Usage {
 }
 
 impl Usage {
-    /// Subtracts a part; never below 0.
+    /// Subtracts another usage from each count; a count does not fall below 0.
     #[must_use]
     pub fn saturating_sub(self, part: Self) -> Self {
         Self {

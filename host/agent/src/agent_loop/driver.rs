@@ -38,8 +38,8 @@ use crate::tools::builtin::worktree;
 use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::trace;
 
-/// Runs one agent. Returns once the agent has ended and none of its work is running, or names the unfinished
-/// work in the outcome.
+/// Runs one agent to its end and returns its outcome. On return none of its work is running, or the outcome
+/// names the unfinished work.
 pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
     let traced = span.clone();
@@ -48,7 +48,7 @@ pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
         let ledger = Arc::<Ledger>::default();
         let stop = job.cancel.child_token();
         let (mut machine, mut means) = (None, None);
-        // Ends the running work when this future is dropped, before its means are.
+        // Cancels running work if this future is dropped, before the jar and the sessions are dropped.
         let _guard = stop.clone().drop_guard();
         let life = run_life(&job, &ledger, &stop, &mut machine, &mut means);
         let ending = AssertUnwindSafe(life).catch_unwind().await.unwrap_or_else(|panic| {
@@ -77,7 +77,8 @@ pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     Box::pin(life.instrument(span).instrument(lines))
 }
 
-/// The agent's life; `slot` and `means` outlive it, whatever happens in here.
+/// Runs the agent inside its slot. The caller owns `slot` and `means`, so both outlive a panic in this
+/// function.
 async fn run_life(
     job: &AgentJob,
     ledger: &Arc<Ledger>,
@@ -109,6 +110,8 @@ async fn run_life(
 }
 
 impl RunningAgent<'_> {
+    /// Feeds the loop with events and performs its effects until the loop ends: start hooks, library note,
+    /// then one effect after another.
     async fn drive_loop(&self, machine: &mut AgentLoop, timer: &mut Timer) -> AgentEnding {
         let effects = self.effects;
         effects.begin_agent(self, machine);
@@ -159,7 +162,8 @@ impl RunningAgent<'_> {
                     LoopEffect::Call(decisions) => {
                         next = Some(self.execute_all(machine, decisions, timer).await);
                     }
-                    // The turn is not finished: its next turn brings the results.
+                    // The turn is not finished: the caller executes the calls, and its next turn brings their
+                    // results.
                     LoopEffect::Finish(ending) if machine.hands_over() => return ending,
                     LoopEffect::Finish(ending) => {
                         let ended = effects
@@ -180,7 +184,8 @@ impl RunningAgent<'_> {
         }
     }
 
-    /// Makes the checks of an answer. INV-401: on a thread that counts for the tenant, and ended with the agent.
+    /// Checks the texts of an answer against their schemas. INV-401: this runs on another thread, counted for
+    /// the tenant, and ends with the agent.
     async fn run_checks(&self, checks: Vec<SchemaCheck>, timer: &mut Timer) -> LoopInput {
         let owner = self.job.shared.host.owner_of("schemas");
         let work = belljar_work::run_job(&CHECKING, &owner, move |stop| {
@@ -200,7 +205,7 @@ impl RunningAgent<'_> {
         LoopInput::Interrupted { partial: String::new(), answers: Vec::new(), ending }
     }
 
-    /// Reports the beginning of the run, for the top agent.
+    /// Sends the event that the run has begun, if this is the top agent.
     pub(crate) fn say_started(&self, machine: &AgentLoop) {
         let job = self.job;
         if job.depth.is_child() {
@@ -214,8 +219,8 @@ impl RunningAgent<'_> {
         });
     }
 
-    /// Ends an agent that makes no more calls. Waits first for its background subagents and notes their
-    /// endings; the model may then answer once more.
+    /// Called when the model makes no more calls. Waits for the background subagents and notes their endings
+    /// for the model, which may then answer once more.
     pub(crate) async fn last_word(
         &self,
         machine: &mut AgentLoop,
@@ -235,7 +240,7 @@ impl RunningAgent<'_> {
         }
         let news = self.background.take_notes();
         if news.is_empty() {
-            // The agent knows all endings.
+            // The agent already knows all endings, so it can end.
             return Err(ending);
         }
         for news in news {
@@ -245,7 +250,7 @@ impl RunningAgent<'_> {
     }
 
     /// Reserves a step for the model's next answer. If only the agent's own steps are used up, one last
-    /// answer is paid by the parent's budget; if that budget is used up too, there is no answer.
+    /// answer is charged to the parent's budget; if that has none either, there is no answer.
     pub(crate) fn reserve_step(&self) -> NextStep {
         let budget = &self.job.budget;
         let Err(exhausted) = budget.reserve(Meter::Steps, 1) else { return NextStep::Whole };
@@ -312,7 +317,8 @@ impl RunningAgent<'_> {
             let made = tokio::select! {
                 made = &mut making => made,
                 () = self.time_up(timer) => {
-                    // Not dropped, because the stored and the returned summary have to agree.
+                    // The work is cancelled and awaited, not dropped, because the stored and the returned
+                    // summary have to agree.
                     cancel.cancel();
                     making.await
                 }
@@ -359,12 +365,13 @@ impl RunningAgent<'_> {
             takes_back: !job.shared.events.retains_text(&job.path),
             cancel: self.stop.clone(),
         };
-        // `None` if the agent's time is up first.
+        // `None` = the agent's time is up before the model answered.
         let asking = async {
             let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {
                 biased;
-                // Dropping the call closes the connection, so a model that ignores the token is stopped too.
+                // Dropping the request closes the connection, so that a model which ignores the token stops
+                // too.
                 () = self.stop.cancelled() => Some(Err(ModelError::Cancelled)),
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => Some(reply),
                 () = self.time_up(timer) => None,
@@ -374,7 +381,7 @@ impl RunningAgent<'_> {
         if let Some(text) = stops.flush_text() {
             job.emit_text(text, &mut partial);
         }
-        // From here on the real usage counts, not the estimate.
+        // From here on the real usage counts, so the reserved estimate is released.
         drop(held);
         for bytes in &partial.lost {
             self.bill_tokens(machine, &cut_off(machine.request_bytes(), *bytes));
@@ -403,16 +410,16 @@ impl RunningAgent<'_> {
                 job.timeout_ending()
             }
         };
-        // The provider has counted both directions, and reports neither. Before an answer's beginning nothing
-        // is known.
+        // The provider has counted prompt and partial answer but reports neither. Before an answer begins
+        // nothing is known, and nothing is billed.
         if partial.begun {
             self.bill_tokens(machine, &cut_off(machine.request_bytes(), partial.bytes));
         }
         Err(UnansweredRequest { partial: partial.text, begun: partial.begun, ending })
     }
 
-    /// Reserves room for the next request. Waits while others hold the needed tokens, because they may use
-    /// less.
+    /// Reserves tokens for the next request. Waits while other agents hold the needed tokens, because they
+    /// may use fewer.
     async fn reserve_tokens(
         &self,
         machine: &AgentLoop,
@@ -436,7 +443,7 @@ impl RunningAgent<'_> {
         }
     }
 
-    /// Adds the tokens of an answer to the spent budget and to the outcome's usage.
+    /// Bills the tokens of an answer to the budget and to the outcome's usage.
     pub(crate) fn bill_tokens(&self, machine: &AgentLoop, reply: &ModelReply) {
         let usage = count_usage(machine.request_bytes(), reply);
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -445,6 +452,7 @@ impl RunningAgent<'_> {
         self.ledger.lock_entries().usage += usage;
     }
 
+    /// The state of the budgets for the loop's next decision.
     fn gauge_budgets(&self, next: Option<NextStep>) -> BudgetGauge {
         let budget = &self.job.budget;
         BudgetGauge {
@@ -456,7 +464,8 @@ impl RunningAgent<'_> {
         }
     }
 
-    /// Emits one warning for each meter past [`WARN_PERCENT`]. `warned` has one bit for each warned meter.
+    /// Sends one event for each meter past [`WARN_PERCENT`]. Bits of `warned` mark the meters already
+    /// reported: 1 steps, 2 tokens, 4 fuel.
     fn warn_of_budgets(&self, warned: &mut u8) {
         if !self.job.shared.events.has_listener() {
             return;
@@ -474,9 +483,9 @@ impl RunningAgent<'_> {
 
 /// A model request that ended without a complete answer.
 struct UnansweredRequest {
-    /// The text received so far.
+    /// The text received before the end.
     partial: String,
-    /// True if the answer had begun.
+    /// True if the model had begun to answer.
     begun: bool,
     ending: AgentEnding,
 }
@@ -499,6 +508,7 @@ impl From<UnansweredRequest> for LoopInput {
 }
 
 impl AgentJob {
+    /// Handles one event of the model's stream: counts it, cuts text at stop words, and sends it to watchers.
     fn on_event(
         &self,
         event: StreamEvent,
@@ -521,6 +531,7 @@ impl AgentJob {
         }
     }
 
+    /// Sends a piece of the answer to watchers and keeps it; drops pieces beyond [`MAX_REPLY_BYTES`].
     fn emit_text(&self, text: String, partial: &mut PartialAnswer) {
         if partial.text.len().saturating_add(text.len()) <= MAX_REPLY_BYTES {
             partial.text.push_str(&text);
@@ -529,7 +540,7 @@ impl AgentJob {
     }
 }
 
-/// Cancels the remaining background subagents of an ended parent, and keeps their results.
+/// Cancels the background subagents that still run when their parent ends, and records their outcomes.
 async fn part_with(background: &BackgroundChildren, job: &AgentJob, ledger: &Ledger) {
     for (id, agent) in background.running_children() {
         let agent = belljar_policy::ShownText::clip_line(&agent, 64).to_string();

@@ -40,21 +40,21 @@ pub use self::counting::{
 /// An event for the loop.
 #[derive(Debug)]
 pub(crate) enum LoopInput {
-    /// The first event.
+    /// The first event: the agent begins.
     Begin,
     /// The model answered.
     Replied(ModelReply),
-    /// The checks of an answer are made, in the order asked.
+    /// The verdicts on the texts of a [`LoopEffect::Check`], in the same order.
     Checked(Vec<Verdict>),
-    /// The answers to all calls of the step, in the order asked.
+    /// The answers to all calls of the step, in the order of the calls.
     Answered(Vec<CallAnswer>),
     /// The agent was interrupted, for example by a failed model, a deadline or a cancellation.
     Interrupted {
-        /// The text of an answer that did not end.
+        /// The text of a model answer that broke off.
         partial: String,
         /// The answers of the step's calls; `None` = the call has no answer yet.
         answers: Vec<Option<CallAnswer>>,
-        /// The agent's ending.
+        /// How the agent ends.
         ending: AgentEnding,
     },
 }
@@ -62,21 +62,21 @@ pub(crate) enum LoopInput {
 /// The amounts that the budgets have left after an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BudgetGauge {
-    /// Tokens or fuel are used up, here or above.
+    /// The used-up budget of tokens or fuel, the agent's or an ancestor's.
     pub(crate) halt: Option<ExhaustedLimit>,
-    /// The step for the next model call.
+    /// Whether the next model call has a step.
     pub(crate) next: NextStep,
     pub(crate) tokens_left: u64,
 }
 
-/// The step that the budgets have left.
+/// Whether the budgets have a step left for the next model call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NextStep {
     /// A step was charged to the agent's budget and to every budget above.
     Whole,
     /// The agent's own steps are used up, and a step of an ancestor was charged for the last answer.
     Last(ExhaustedLimit),
-    /// No step is left.
+    /// No step is left; this budget is used up.
     None(ExhaustedLimit),
 }
 
@@ -85,44 +85,44 @@ pub(crate) enum NextStep {
 pub(crate) enum LoopEffect {
     /// Send [`AgentLoop::request`] to the model.
     AskModel {
-        /// True for the last step, without tools.
+        /// True for the last step, in which the model gets no tools.
         last: bool,
     },
-    /// Hold texts of the answer against schemas of the caller's, then [`LoopInput::Checked`]. It is work: not for
-    /// the loop.
+    /// Check these texts of the answer against JSON Schemas, then send [`LoopInput::Checked`]. The driver
+    /// checks, because a check can take seconds.
     Check(Vec<SchemaCheck>),
     /// Execute or answer the calls in [`AgentLoop::calls`], one decision for each.
     Call(Vec<CallDecision>),
-    /// Warn the person.
+    /// Warn the person with this text.
     Warn(String),
     /// The agent has ended.
     Finish(AgentEnding),
 }
 
-/// The ending of an agent.
+/// How an agent ended: its status, with the error unless completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentEnding {
     pub(crate) status: RunStatus,
     pub(crate) error: Option<RunError>,
 }
 
-/// The result of a conversation.
+/// The conversation of an ended agent.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationTranscript {
     /// The last text of the model that is not blank.
     pub(crate) output: String,
     /// The conversation, in which each call has a result.
     pub(crate) messages: Vec<ChatMessage>,
-    /// The calls of the last step that the caller executes.
+    /// The calls of the last step that the caller, not belljar, executes.
     pub(crate) calls: Vec<ToolCall>,
 }
 
-/// One agent's conversation.
+/// The state of one agent's conversation.
 #[derive(Debug)]
 pub(crate) struct AgentLoop {
-    /// Shared with forks that wait for their place; copied when changed meanwhile.
+    /// The next request. Forks that wait for a slot share it; it is copied on a change.
     request: Arc<ChatRequest>,
-    /// The number of messages from earlier turns.
+    /// The number of messages at the start of `request` from earlier turns.
     past: usize,
     dispatcher: Dispatcher,
     state: LoopState,
@@ -132,19 +132,19 @@ pub(crate) struct AgentLoop {
     step: u64,
     output: String,
     last_step: Option<ExhaustedLimit>,
-    /// The present step's calls that the model made under another name, translated to belljar's.
+    /// The present step's calls under belljar's names; `None` = the model used belljar's name.
     translated: Vec<Option<ToolCall>>,
-    /// The caller's calls of the present or the last step.
+    /// Of the present or last step, the calls that the caller executes.
     handed: Vec<ToolCall>,
-    /// The required form of the answer.
+    /// The JSON Schema that the final answer must fit; `None` = any text.
     form: Option<CompiledSchema>,
-    /// The tools that are loaded when an answer of `find_tool` names them, by the model's name.
+    /// Specifications by the model's tool name, loaded when an answer of `find_tool` names the tool.
     deferred: BTreeMap<String, ToolSpec>,
-    /// The answer that is being checked.
+    /// The model's answer that waits for its schema checks.
     unchecked: Option<ModelReply>,
-    /// The fault of the last answer, with the note to the model.
+    /// Why the last answer lacked the required form, with the note that asks the model again.
     unfit: Option<(String, String)>,
-    /// Answers that did not.
+    /// The number of answers so far without the required form.
     tries: u32,
 }
 
@@ -200,18 +200,18 @@ impl AgentLoop {
         }
     }
 
-    /// Requires the final answer to fit a schema; `None` = any text.
+    /// Requires the final answer to fit a schema; `None` = any text is accepted.
     pub(crate) fn held_to(self, form: Option<CompiledSchema>) -> Self {
         Self { form, ..self }
     }
 
-    /// Returns whether the loop ends with calls for the caller.
+    /// Returns whether the loop ends because the caller has to execute calls.
     pub(crate) fn hands_over(&self) -> bool {
         !self.handed.is_empty()
     }
 
-    /// The fault of the last answer (a wrong form or a missing call), with the note for another attempt, if
-    /// one is left.
+    /// Why the last answer was rejected (wrong form, missing call), with the note for another attempt, if one
+    /// is left.
     pub(crate) fn unfit_reason(&self) -> Option<(&str, Option<&str>)> {
         let again = self.tries < MAX_FORM_TRIES;
         let (why, note) = self.unfit.as_ref()?;
@@ -228,7 +228,7 @@ impl AgentLoop {
         self.bytes
     }
 
-    /// The calls of the present step, under the model's names.
+    /// The calls of the present step under the names that the model used.
     pub(crate) fn asked_calls(&self) -> &[ToolCall] {
         self.request.messages.last().map_or(&[], calls_of)
     }
@@ -249,25 +249,25 @@ impl AgentLoop {
         &self.output
     }
 
-    /// The decisions about calls.
+    /// The dispatcher, which decides about calls.
     pub(crate) fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
 
-    /// The conversation. Interrupted calls get a result with a note, because providers refuse a conversation
-    /// with a missing result.
+    /// Ends the loop and returns the conversation. Interrupted calls get a result with a note, because
+    /// providers refuse a conversation with a missing result.
     pub(crate) fn into_transcript(mut self) -> ConversationTranscript {
         self.push_results(Vec::new());
         let messages = Arc::unwrap_or_clone(self.request).messages;
         ConversationTranscript { output: self.output, messages, calls: self.handed }
     }
 
-    /// Adds a note of the host; call it before the model is asked.
+    /// Adds a note of the host to the conversation. Call this before the model is asked.
     pub(crate) fn add_note(&mut self, text: String) {
         self.push_message(ChatMessage::from_user(text));
     }
 
-    /// Adds a note to the conversation, and to the list for the journal.
+    /// Adds a note of the host to the conversation and to `notes`, the journal's list.
     pub(crate) fn record_note(&mut self, notes: &mut Vec<String>, text: String) {
         notes.push(text.clone());
         self.add_note(text);
@@ -336,7 +336,7 @@ impl AgentLoop {
                 self.bytes = prompt_bytes(&self.request);
                 self.push_message(ChatMessage::from_user(LAST_STEP));
             }
-            // Without any step, there are no findings for a last answer to report.
+            // Without any step, a last answer would have no findings to report.
             NextStep::Last(exhausted) | NextStep::None(exhausted) => {
                 return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
             }
@@ -366,7 +366,7 @@ impl AgentLoop {
         effects
     }
 
-    /// The texts of an answer that must fit schemas, before the decision about the answer.
+    /// Lists the texts of an answer that must be checked against schemas before the loop decides.
     fn collect_checks(&self, reply: &ModelReply, gauge: &BudgetGauge) -> Vec<SchemaCheck> {
         if self.last_step.is_some() {
             return Vec::new();
@@ -396,7 +396,7 @@ impl AgentLoop {
         }
     }
 
-    /// The effect of an answer, from the verdicts of its checks.
+    /// Returns the next effect for an answer, from the verdicts of its checks.
     fn decide_reply(
         &mut self,
         reply: ModelReply,
@@ -425,10 +425,10 @@ impl AgentLoop {
         self.decide_calls(reply, verdicts)
     }
 
-    /// Checks whether an answer without calls is allowed, and has the required form.
+    /// Checks that an answer without calls is allowed and has the required form; sets `unfit` if not.
     fn judge_reply(&mut self, verdict: Option<Verdict>) {
         self.unfit = match &self.request.choice {
-            // INV-348: checked here, because a provider may ignore the choice.
+            // INV-348: checked here, because a provider may ignore the required call.
             Some(choice) => {
                 Some((frame::uncalled_note(choice), frame::request_missing_call(choice)))
             }
@@ -437,7 +437,7 @@ impl AgentLoop {
         self.tries += u32::from(self.unfit.is_some());
     }
 
-    /// Ends the conversation with a text of the model, unless the text is blank.
+    /// Stores a text of the model as the conclusion and as the last message, unless the text is blank.
     fn conclude_with(&mut self, text: String, reasoning: Option<Reasoning>) {
         if !text.trim().is_empty() {
             self.keep_output(&text);
@@ -492,15 +492,15 @@ impl AgentLoop {
         self.ask_model(gauge)
     }
 
-    /// The agent's ending when an answer has no calls.
+    /// How the agent ends when an answer has no calls.
     fn ending_for_reply(&self, reply: &ModelReply) -> AgentEnding {
-        // With stop words, an answer may be empty: its first word may be one.
+        // An answer may be empty if its first word may be a stop word.
         let is_whole = self.request.sampling.stop.is_empty();
         let is_silent = is_whole && self.output.is_empty() && reply.text.trim().is_empty();
         match &reply.stop {
             StopReason::MaxTokens => AgentEnding::partial(RunError::OutputCut),
             StopReason::Refusal => AgentEnding::failed(RunError::Declined),
-            // An unknown reason is not success.
+            // An unknown stop reason does not count as success.
             StopReason::Other(reason) => {
                 let error = RunError::Stopped { reason: reason.clone() };
                 if is_silent { AgentEnding::failed(error) } else { AgentEnding::partial(error) }
@@ -512,8 +512,8 @@ impl AgentLoop {
         }
     }
 
-    /// Ids pair calls with results, so each must be unique in a conversation and not empty. INV-256: no id
-    /// has the form of nested calls, which end in a dot and a number.
+    /// Gives a call a new id if its id is empty, used, or has the form of a nested call (INV-256: ends in a
+    /// dot and a number). Ids pair calls with results, so they must be unique.
     fn give_own_id(&mut self, call: &mut ToolCall, position: usize) {
         call.id = truncate_string(std::mem::take(&mut call.id), MAX_NAME_BYTES);
         if call.id.is_empty() {
@@ -534,7 +534,7 @@ impl AgentLoop {
         }
     }
 
-    /// Answers the open calls; one without an answer was interrupted.
+    /// Adds the results of a step's calls. A call without an answer counts as interrupted.
     fn push_results(&mut self, answers: Vec<Option<CallAnswer>>) {
         let mut answers = answers.into_iter();
         let mut result = |call: &ToolCall| {
@@ -577,7 +577,7 @@ impl AgentLoop {
     }
 }
 
-/// The calls that a message asks for.
+/// The tool calls in a message.
 fn calls_of(message: &ChatMessage) -> &[ToolCall] {
     match message {
         ChatMessage::Assistant { calls, .. } => calls,
@@ -585,12 +585,12 @@ fn calls_of(message: &ChatMessage) -> &[ToolCall] {
     }
 }
 
-/// Returns whether an answer has no valid call: calls of a filtered answer are not the model's intent.
+/// Returns whether an answer makes no call. Calls of a filtered answer are not the model's intent.
 fn makes_no_call(reply: &ModelReply) -> bool {
     reply.calls.is_empty() || reply.stop == StopReason::Refusal
 }
 
-/// Returns whether an id has the form of a nested call.
+/// Returns whether an id has the form of a nested call's id, for example `call-1.2`.
 fn is_of_nested(id: &str) -> bool {
     let number = id.rsplit_once('.').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

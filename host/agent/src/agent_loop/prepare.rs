@@ -1,4 +1,4 @@
-//! Prepares an agent's first model call: tools, the means of their calls, and first request.
+//! Prepares an agent's first model call: its tools, the state that its calls need, and the first request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -39,8 +39,8 @@ use crate::tools::in_use::SkillNarrowing;
 use crate::tools::remote::RemoteTools;
 use belljar_catalogue::ToolOffer;
 
-/// The allowlist's first and third places: only permitted tools are advertised, and
-/// the jar is given only the components of permitted tools.
+/// Makes the loop and the call means of an agent. This is the first and third place of the allowlist: only
+/// permitted tools are advertised, and the jar gets only the components of permitted tools.
 pub(crate) async fn prepare_agent(
     job: &AgentJob,
     ledger: &Ledger,
@@ -76,7 +76,7 @@ pub(crate) async fn prepare_agent(
     let given: Vec<BuiltinTool> =
         advertised.keys().filter_map(|name| BuiltinTool::from_name(name.as_str())).collect();
     let mut library = plan_library(job, &delegates, &listed, &given, &specs, &remote);
-    // Deferred tools may be called; only their specifications wait.
+    // A deferred tool may be called at once; only its specification is not in the request yet.
     let waits = |name: &ToolName| {
         remote.contains_key(name) && library.defers(EntryKind::Tool) && !library.lists_tool(name)
     };
@@ -139,7 +139,7 @@ pub(crate) async fn prepare_agent(
             tools: Arc::clone(&host.tools),
             grants: job.agent.grants.clone(),
         });
-        // INV-653: a skill that a person called is in use from the first step on.
+        // INV-653: a skill that a person called narrows the rights from the first step on.
         job.brought.skills.iter().for_each(|name| dispatcher.use_skill(name));
     }
     let dispatcher = match &code {
@@ -182,7 +182,7 @@ fn first_request(job: &AgentJob, system: Vec<String>, tools: Vec<ToolSpec>) -> C
     }
 }
 
-/// The messages before the first step. The last is the person's, or has the caller's results.
+/// The messages before the first answer: the history, then the person's message or the caller's results.
 fn first_messages(job: &AgentJob) -> Vec<ChatMessage> {
     let mut messages = job.history.clone();
     let answered = matches!(messages.last(), Some(ChatMessage::Tool { .. }));
@@ -197,8 +197,8 @@ fn first_messages(job: &AgentJob) -> Vec<ChatMessage> {
     messages
 }
 
-/// Shows the tools as functions of the code-running tool, if the agent is configured so. Returns the code
-/// tool if shown alone.
+/// If the agent is configured to call tools from code, describes the tools as functions of the code tool.
+/// Returns the code tool's name if the model sees no other tool.
 fn in_code(job: &AgentJob, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
     let definition = &job.agent.definition;
     let said = job.shared.host.settings.tools_as(&job.agent.id, definition.visibility);
@@ -227,7 +227,7 @@ fn in_code(job: &AgentJob, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option
     ToolName::new(language.tool()).ok()
 }
 
-/// The callable tools, under the model's names.
+/// The tools that code of a tool may call, under the names the model knows.
 fn list_peer_tools(
     specs: Vec<ToolSpec>,
     dispatcher: &Dispatcher,
@@ -236,7 +236,7 @@ fn list_peer_tools(
     let peer = |spec: ToolSpec| {
         let own = dispatcher.own_name(&spec.name);
         let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers_tool(own))?;
-        // A worktree would end the jar of its outer call.
+        // Entering a worktree closes the jar in which the outer call runs.
         if own == BuiltinTool::Worktree.name() {
             return None;
         }
@@ -247,7 +247,7 @@ fn list_peer_tools(
     specs.into_iter().filter_map(peer).collect()
 }
 
-/// The agents open to delegation; empty if the agent's depth forbids delegation.
+/// The agents to which this agent may delegate; none if its depth forbids it.
 fn find_delegates(job: &AgentJob) -> DelegateSet {
     let granted = |tool: BuiltinTool| job.rights.has_tool(tool.name());
     if !job.depth.can_delegate()
@@ -265,8 +265,8 @@ fn find_delegates(job: &AgentJob) -> DelegateSet {
     )
 }
 
-/// The system blocks: the agent's instructions, verbatim or cut by a small model's profile, then the host's
-/// blocks.
+/// The system blocks of the request: the agent's instructions, whole or cut for a small model, then the
+/// host's blocks.
 fn build_system_prompt(
     job: &AgentJob,
     ledger: &Ledger,
@@ -294,8 +294,8 @@ fn build_system_prompt(
             false => system.extend(skills::index_block(&job.shared.host.skills, skill)),
         }
     }
-    // This block is the last one, so that the blocks before are equal for every child of this agent and a
-    // provider can cache them.
+    // This block is last, so that all blocks before it are equal for every child of this agent and a provider
+    // can cache them.
     system.extend(job.known.clone());
     if !job.depth.is_child() {
         let shared = &job.shared;
@@ -308,8 +308,9 @@ fn build_system_prompt(
     system
 }
 
-/// The parent's request, byte for byte, with its open calls answered alike and the task at the end. Tools
-/// stay too, for a provider's cache: tools denied to the fork are refused when called.
+/// The first request of a fork: the parent's request byte for byte, each open call answered with the same
+/// placeholder, and the task at the end. The tools stay for the provider's cache; a fork's calls of denied
+/// tools are refused.
 fn fork_request(parent: &ChatRequest, first: &str) -> ChatRequest {
     // A forced choice of tool and stop words are for the parent's answer only.
     let sampling = Sampling { stop: Vec::new(), ..parent.sampling.clone() };

@@ -1,5 +1,5 @@
-//! An agent whose earlier work is stored: returned from the journal in the same order where it resumes, made
-//! anew and compared where it is replayed (`rerunning.rs`). Later work is done now.
+//! The effects of an agent whose earlier work is in the journal: a resumed agent gets the stored results again,
+//! a replayed agent makes the stored calls anew and compares them (`rerunning.rs`). Later work is done normally.
 
 use std::sync::Arc;
 
@@ -37,26 +37,26 @@ use crate::tools::executor::CallExecutor;
 use crate::tools::nested::outer::{NestedPlace, OuterCall, address_within, call_digest};
 use crate::tools::result;
 
-/// The end of a subagent that was started by code, and may not be started again or is not known well
-/// enough.
+/// The conclusion of a subagent that a tool's code had started, if it cannot be resumed: its parent may no
+/// longer start it, or the journal lacks details.
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
-/// Returns an agent's stored results by a policy, and does everything else now.
+/// The effects of a resumed or replayed agent: from the journal as long as it has entries, then done now.
 pub(crate) struct ReplayingEffects {
     past: Arc<AgentPast>,
     policy: ReplayPolicy,
 }
 
-/// The use of the stored steps.
+/// The use of the stored steps: to resume an interrupted run, or to replay a finished one.
 enum ReplayPolicy {
-    /// The run resumes: nothing stored is done again. `kept`: how much is persisted of the whole run.
+    /// The run resumes and repeats no stored work. `kept` is the number of stored entries of the whole run.
     Resume { kept: usize },
     /// The finished run is replayed, and its calls are compared.
     Compare(Arc<ReplayedRun>),
 }
 
 impl ReplayingEffects {
-    /// Takes an agent's stored steps from the run; once for each agent.
+    /// Takes the stored steps of the job's agent out of the run's journal. An agent can do this only once.
     pub(crate) fn new(job: &AgentJob) -> Self {
         let (replay, policy) = match &job.shared.rerun {
             Some(rerun) => (rerun.replay_log(), ReplayPolicy::Compare(Arc::clone(rerun))),
@@ -76,19 +76,19 @@ impl ReplayingEffects {
         matches!(&self.policy, ReplayPolicy::Compare(rerun) if rerun.asks_model())
     }
 
-    /// The model's stored answer, unless the model is asked again.
+    /// The model's stored answer in this step; `None` = not stored, or a replay asks the model anew.
     fn stored_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
         self.past.step_reply(step).filter(|_| !self.asks_model())
     }
 
-    /// The journal that has the numbers and ids of a call's subagents.
+    /// The journal that has the spawn indices and ids of a call's subagents.
     fn numbered_past<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a AgentPast> {
         let is_stored = self.is_resume() || (call.nested.is_none() && !self.asks_model());
         self.past_of(call).filter(|_| is_stored)
     }
 
-    /// The journal with a call: the agent's, or the outer call's. `None` = the outer call runs for the first
-    /// time.
+    /// The journal that contains a call: the agent's own journal, or for a nested call the outer call's.
+    /// `None` = the outer call runs for the first time.
     fn past_of<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a AgentPast> {
         match call.nested {
             Some(nested) => nested.outer.nested_journal().map(Arc::as_ref),
@@ -96,12 +96,12 @@ impl ReplayingEffects {
         }
     }
 
-    /// The subagents of a call that begins again.
+    /// The subagents that a begun call had announced before the process died.
     fn planned_children<'a>(&'a self, call: PlacedCall<'a>) -> Option<&'a [PlannedChild]> {
         self.past_of(call).filter(|_| self.is_resume())?.planned_children(call.step, call.position)
     }
 
-    /// Puts an answer into the transcript, where a replay writes one.
+    /// Appends an answer of the model to the transcript, if the replay records one.
     fn record_reply(&self, agent: &RunningAgent<'_>, machine: &AgentLoop, reply: &ModelReply) {
         let ReplayPolicy::Compare(rerun) = &self.policy else { return };
         let Some(recording) = rerun.recording() else { return };
@@ -113,7 +113,7 @@ impl ReplayingEffects {
         recording.record_reply(&cx, machine.request(), reply);
     }
 
-    /// The stored answer of a call, whose usage counts again.
+    /// A call's answer from the journal, whose stored usage is billed again.
     async fn stored_answer(
         &self,
         agent: &CallExecutor<'_>,
@@ -143,12 +143,12 @@ impl ReplayingEffects {
             CallDecision::Builtin(permit, BuiltinCall::Spawn(asked))
                 if persisted.background.is_some() =>
             {
-                // The subagent resumes in the background, or its end is noted again.
+                // The call's background subagent resumes, or its stored end is noted again.
                 let request = machine.request();
                 agent.spawn_child(call, permit.clone(), asked.clone(), request).await;
             }
             CallDecision::Builtin(_, BuiltinCall::Todo(todo)) if !persisted.is_error => {
-                // Later calls find the list in its former state.
+                // Later calls find the todo list in its former state.
                 let _ = agent.apply_todo(todo, machine);
             }
             CallDecision::Builtin(_, BuiltinCall::Worktree(asked)) if !persisted.is_error => {
@@ -158,7 +158,7 @@ impl ReplayingEffects {
                 _,
                 BuiltinCall::Result { id, .. } | BuiltinCall::Cancel { id },
             ) => {
-                // The agent does not know a later ending yet.
+                // A stored answer `still running` shows that the agent does not know the end yet.
                 let ended = persisted.content != still_running(id);
                 if ended && (past.ended_in_background(id) || agent.background.has_ended(id)) {
                     agent.background.mark_known(id);
@@ -177,8 +177,8 @@ impl ReplayingEffects {
         if let Some(id) = persisted.background.as_deref()
             && agent.background.find_by_call(&call.call.id).is_none()
         {
-            // INV-520: the parent was told of this subagent, and the subagent may not be allowed to start any
-            // more.
+            // INV-520: the parent knows this subagent's id, so it must learn an end, even if the grants now
+            // forbid to start the subagent again.
             match past.ended_child(call.step, (call.position, 0)) {
                 Some(child) => {
                     if matches!(decision, CallDecision::Builtin(_, BuiltinCall::Spawn(_))) {
@@ -194,8 +194,8 @@ impl ReplayingEffects {
         Some(persisted.answer())
     }
 
-    /// The answer of a begun call with effects and without a result: repeating the call might double an
-    /// effect. `None` = not begun, or a start of subagents, which resume by themselves.
+    /// The answer of a call that had begun, may have had effects, and has no stored result: repeating it
+    /// could double an effect. `None` = not begun, or it starts subagents, which resume by themselves.
     async fn interrupted_answer(
         &self,
         agent: &CallExecutor<'_>,
@@ -214,7 +214,7 @@ impl ReplayingEffects {
         Some(answer)
     }
 
-    /// Answers a call from the journal, else makes it.
+    /// Answers a call from the journal if it has a result, and otherwise makes the call.
     async fn resume_call(
         &self,
         agent: &CallExecutor<'_>,
@@ -235,7 +235,7 @@ impl ReplayingEffects {
             return answer;
         }
         let answer = LiveEffects.execute_call(agent, call, decision, machine).await;
-        // If the call did not run again, because it is refused now.
+        // A call that is refused now did not run again: its nested calls are restored here.
         recall_within(agent, &calls_of(agent, call), machine).await;
         answer
     }
@@ -264,7 +264,7 @@ impl AgentEffects for ReplayingEffects {
         }
     }
 
-    /// INV-672: a resumed or replayed agent reads the stored note, whatever the library holds now.
+    /// The stored note about fitting library entries. INV-672: the library's present content does not matter.
     async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String> {
         if self.stored_reply(1).is_some() {
             return None;
@@ -311,7 +311,7 @@ impl AgentEffects for ReplayingEffects {
         let input = reply_again(agent, machine, before, reply);
         self.record_reply(agent, machine, reply);
         if self.is_resume() {
-            // INV-364: texts written for servers in this step count again, repeated or not.
+            // INV-364: tokens of texts for MCP servers in this step are billed again, repeated or not.
             agent.bill_text(self.past.server_text_usage(machine.current_step()));
         }
         input
@@ -350,7 +350,7 @@ impl AgentEffects for ReplayingEffects {
         if self.is_resume() || self.asks_model() {
             return LiveEffects.finish_answer(agent, machine, notes, ending, again, timer).await;
         }
-        // Waits for the background subagents, which are replayed from stored answers too.
+        // Waits for the background subagents, whose answers come from the journal too.
         tokio::select! {
             biased;
             () = agent.stop.cancelled() => {}
@@ -474,8 +474,8 @@ fn calls_of(agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
-/// Restores the nested calls of a call that is not repeated. Their usage counts again, and their background
-/// subagents resume.
+/// Restores the nested calls of a call that is not repeated: their usage is billed again, and their
+/// background subagents resume.
 async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &AgentLoop) {
     if let Some(past) = agent.job.shared.replay.take_agent(address) {
         let left = restore_records(agent, &past, address, &|_| true);
@@ -485,15 +485,15 @@ async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &A
 
 /// A recorded nested call whose background subagent has not ended.
 struct UnendedCall {
-    /// The journal that contains the call, and its address.
+    /// The journal with the call.
     past: Arc<AgentPast>,
     address: Arc<str>,
     step: u64,
     position: usize,
 }
 
-/// INV-252: the records of nested calls that are not repeated stay: receipts, subagents, costs. `is_left`
-/// selects the calls. Returns the calls with unended subagents.
+/// INV-252: puts receipts, subagents and costs of unrepeated nested calls (selected by `is_left`) back into
+/// the ledger. Returns the calls whose background subagents have not ended.
 fn restore_records(
     agent: &CallExecutor<'_>,
     past: &Arc<AgentPast>,
@@ -532,7 +532,7 @@ fn restore_records(
     started
 }
 
-/// Reports the end of a background subagent that code had started.
+/// Notes the stored end of a background subagent that a tool's code had started.
 fn recall_background(agent: &CallExecutor<'_>, id: &str, child: &ChildSummary) {
     let ChildSummary { task, outcome, .. } = child;
     let conclusion = frame::conclusion_message(&outcome.agent, outcome, MAX_CONCLUSION_BYTES);
@@ -540,15 +540,15 @@ fn recall_background(agent: &CallExecutor<'_>, id: &str, child: &ChildSummary) {
     agent.background.record_end(id, EndedChild { status: outcome.status, conclusion });
 }
 
-/// A subagent that ended with the program: its end is told, without a conclusion.
+/// Notes that a background subagent ended with the program, without a conclusion.
 fn recall_lost(agent: &CallExecutor<'_>, id: &str) {
     let conclusion = frame::refused_child("", ENDED_WITH_THE_PROGRAM);
     agent.background.add_child(id, ("", "", ""), CancellationToken::new());
     agent.background.record_end(id, EndedChild { status: RunStatus::Cancelled, conclusion });
 }
 
-/// INV-252: resumes the subagents of such calls, with the present rights. If one cannot resume, its end has
-/// the reason.
+/// INV-252: resumes the unended background subagents of nested calls, with their present rights. An end with
+/// a reason is noted for a subagent that cannot resume.
 async fn resume_children(agent: &CallExecutor<'_>, started: Vec<UnendedCall>, machine: &AgentLoop) {
     for UnendedCall { past, address, step, position } in started {
         let made = past.planned_children(step, position).and_then(<[_]>::first);
@@ -576,12 +576,12 @@ async fn resume_children(agent: &CallExecutor<'_>, started: Vec<UnendedCall>, ma
     }
 }
 
-/// The usage of a subagent counts as it did then.
+/// Bills the stored usage of an ended subagent again.
 fn bill_child(agent: &CallExecutor<'_>, child: &ChildSummary) {
     let Usage { steps, input_tokens, output_tokens, fuel, .. } = child.outcome.total;
     let tokens = input_tokens.saturating_add(output_tokens);
     for (meter, amount) in [(Meter::Steps, steps), (Meter::Tokens, tokens), (Meter::Fuel, fuel)] {
-        // An exhausted budget is reported by the gauge.
+        // Ignored: the budget gauge reports an exhausted budget.
         let _ = agent.job.budget.bill(meter, amount);
     }
 }

@@ -1,4 +1,4 @@
-//! Executes the calls that delegate to subagents or manage background ones.
+//! Executes the calls that start subagents, wait for background subagents or cancel them.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -32,32 +32,32 @@ use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 use crate::trace;
 
-/// How long a call waits for its child.
+/// How long a call of `spawn_agent` waits for its child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChildWait {
     UntilItEnds,
-    /// Longer than this, and the child runs on in the background.
+    /// At most this long; after that the child continues in the background.
     AtMost(Duration),
-    /// The child begins in the background.
+    /// Not at all: the child begins in the background.
     Not,
 }
 
-/// A child's entry in the list of background subagents.
+/// What the list of background subagents shows about one child.
 struct BackgroundEntrant {
     name: String,
     task: String,
 }
 
-/// A child that is about to start.
+/// The plan for one child of a batch.
 enum ChildStart {
     Ready(PlannedSpawn),
-    /// The name that was asked for, and why not.
+    /// The child does not start: the requested agent's name, and the reason.
     Refused(String, String),
 }
 
 impl CallExecutor<'_> {
-    /// Starts one child. Waits for it, unless it goes to the background: as the call asks, or when it
-    /// takes longer than the grant lets the agent wait.
+    /// Starts one child and waits for it. The child goes to the background if the call asks for that, or if
+    /// it takes longer than the grant lets the agent wait.
     pub(crate) async fn spawn_child(
         &self,
         call: PlacedCall<'_>,
@@ -90,7 +90,8 @@ impl CallExecutor<'_> {
         answer
     }
 
-    /// Starts several children and waits for all. A child that cannot start does not stop the others.
+    /// Starts the children of one `delegate_parallel` call and waits for all of them. A child that cannot
+    /// start does not stop the others.
     pub(crate) async fn spawn_batch(
         &self,
         call: PlacedCall<'_>,
@@ -122,6 +123,8 @@ impl CallExecutor<'_> {
         }
     }
 
+    /// Runs the children of a batch side by side once permitted, and joins their conclusions in the order of
+    /// the tasks.
     async fn run_parallel(
         &self,
         call: PlacedCall<'_>,
@@ -144,7 +147,8 @@ impl CallExecutor<'_> {
         let batch = self.effects.announce_children(self, call, &ready, heading).await;
         let each = (MAX_BATCH_CONCLUSIONS / starts.len().max(1))
             .clamp(MIN_CONCLUSION_BYTES, MAX_CONCLUSION_BYTES);
-        // All copies show the parent as it is now: no child runs before the last copy is made.
+        // All overlay copies show the parent's files as they are now, because no child runs before the last
+        // copy is made.
         let mut begun = Vec::with_capacity(starts.len());
         for start in starts {
             begun.push(match start {
@@ -156,7 +160,7 @@ impl CallExecutor<'_> {
                 }
             });
         }
-        // Each is stored at its end; only the text for the model waits for the last one.
+        // Each child's outcome is stored when it ends; only the text for the model waits for the last child.
         let running = begun.into_iter().map(|start| {
             let batch = Arc::clone(&batch);
             async move {
@@ -180,7 +184,7 @@ impl CallExecutor<'_> {
         answer
     }
 
-    /// The states of the background subagents, as text for the model.
+    /// The answer of `agent_status`: the states of all background subagents, or of the one with this id.
     pub(crate) fn background_status(&self, id: Option<&str>) -> CallAnswer {
         match self.background.format_list(id) {
             Some(content) => CallAnswer { content, is_error: false },
@@ -188,7 +192,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// The conclusion of a background subagent.
+    /// The answer of `agent_result`: the conclusion of a background subagent, after its end if `wait`.
     pub(crate) async fn child_result(&self, id: &str, wait: bool) -> CallAnswer {
         let standing = if wait {
             self.stop.run_until_cancelled(self.background.wait_for_child(id)).await
@@ -205,7 +209,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Cancels a background subagent and waits for its end.
+    /// The answer of `agent_cancel`: cancels a background subagent and waits for its end.
     pub(crate) async fn cancel_child(&self, id: &str) -> CallAnswer {
         self.background.cancel_child(id);
         match self.child_result(id, true).await {
@@ -220,6 +224,7 @@ impl CallExecutor<'_> {
         CallAnswer { content, is_error: true }
     }
 
+    /// Starts a child in the background and returns its id at once.
     async fn spawn_background(
         &self,
         call: PlacedCall<'_>,
@@ -228,7 +233,7 @@ impl CallExecutor<'_> {
         batch: Arc<ChildBatch>,
     ) -> CallAnswer {
         let cancel = self.stop.child_token();
-        // Before the wait: ids go by the order of the calls.
+        // The id is assigned before any wait, so that ids follow the order of the calls.
         let id = self.effects.background_id(self, call);
         let job = self.create_child_job(&planned, request, cancel.clone()).await;
         let shown = BackgroundEntrant::from_planned(&planned);
@@ -238,7 +243,7 @@ impl CallExecutor<'_> {
         self.in_background(call, &id, &shown, cancel, child);
         let content = match asked {
             true => frame::started_in_background(&shown.name, &id),
-            // The agent waited for the child before the process died.
+            // The journal shows a foreground call that was moved to the background before the process died.
             false => frame::left_in_background(&shown.name, &id),
         };
         CallAnswer { content, is_error: false }
@@ -270,9 +275,9 @@ impl CallExecutor<'_> {
         CallAnswer { content: frame::left_in_background(&shown.name, &id), is_error: false }
     }
 
-    /// How long a call waits for its child.
+    /// How long a call waits for its child, by the call itself, the journal of a resumed run and the grant.
     fn wait_for_child(&self, call: PlacedCall<'_>, planned: &PlannedSpawn) -> ChildWait {
-        // INV-520: the journal's record of the call precedes the present grant.
+        // INV-520: what the journal says about this call precedes the present grant.
         let left = self.effects.was_left(call);
         match self.job.agent.auto_background {
             _ if planned.asked.background || left == Some(true) => ChildWait::Not,
@@ -281,7 +286,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Waits for a duration. The time in which this agent or a descendant waits for a person does not count.
+    /// Returns after this much waiting time. Time in which the agent or a descendant waits for a person does
+    /// not count.
     async fn has_waited(&self, wait: Duration) {
         let pause = &self.job.pause;
         let (began, before) = (Instant::now(), pause.total_wait());
@@ -295,7 +301,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Adds a child, which may already run, to the background under this id.
+    /// Enters a child, which may already run, under this id in the list of background subagents.
     fn in_background(
         &self,
         call: PlacedCall<'_>,
@@ -308,7 +314,7 @@ impl CallExecutor<'_> {
         self.background.add_child(id, named, cancel);
         let (background, key) = (Arc::clone(&self.background), id.to_owned());
         let task = async move {
-            // After a panic too the parent must see an end.
+            // The end is recorded even if the child's task panics, because the parent waits for it.
             let ended = AssertUnwindSafe(child).catch_unwind().await;
             let ended = ended.unwrap_or_else(|_| EndedChild {
                 status: RunStatus::Failed,
@@ -319,7 +325,7 @@ impl CallExecutor<'_> {
         self.background.attach_task(id, AbortOnDropHandle::new(tokio::spawn(task)));
     }
 
-    /// The job of a child, with layers copied from the parent's present ones.
+    /// Makes the job of a child, including copies of the parent's present layers if the child is isolated.
     async fn create_child_job(
         &self,
         planned: &PlannedSpawn,
@@ -344,7 +350,7 @@ impl CallExecutor<'_> {
         answer_of(self.effects.run_child(self, child).await)
     }
 
-    /// A child ready to run without the parent's future.
+    /// Assembles a child that can run without its parent's future.
     fn starting_child(
         &self,
         call: PlacedCall<'_>,
@@ -370,8 +376,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Stores that subagents are about to start; `begun`: stores the call's beginning too, which the journal
-    /// lacks.
+    /// Stores in the journal that subagents are about to start. `begun`: also store that the call itself has
+    /// begun.
     pub(crate) async fn persist_queued(
         &self,
         call: PlacedCall<'_>,
@@ -388,7 +394,7 @@ impl CallExecutor<'_> {
         self.job.shared.persist_queued(queued, begun).await;
     }
 
-    /// Announces subagents that are about to start.
+    /// Sends watchers the event that subagents are about to start.
     pub(crate) fn announce_batch(
         &self,
         call: PlacedCall<'_>,
@@ -404,6 +410,7 @@ impl CallExecutor<'_> {
         ChildBatch::start(shared, parent, id, &children, heading, most)
     }
 
+    /// The record of a child that waits for a slot.
     fn queued_child(&self, call: PlacedCall<'_>, planned: &PlannedSpawn) -> QueuedChild {
         let asked = &planned.asked;
         QueuedChild {
@@ -428,7 +435,7 @@ impl BackgroundEntrant {
 }
 
 impl PlannedSpawn {
-    /// The journal entry before the start.
+    /// The journal entry of a child before its start.
     fn journal_entry(&self, call: PlacedCall<'_>) -> PlannedChild {
         let outlives = call.nested.is_some() && self.outlives;
         PlannedChild {
@@ -441,10 +448,11 @@ impl PlannedSpawn {
 }
 
 impl StartingChild {
-    /// The end of a child that ended before.
+    /// The end of a child from a stored outcome: the child had ended before the process died.
     pub(crate) fn into_ended(self, child: ChildSummary) -> EndedChild {
         if let Some(own) = self.job.as_ref().ok().filter(|job| job.isolated) {
-            // Separate layers were merged or dropped at that end; planning has made them again.
+            // The child's separate layers were merged or dropped at that end. Planning has made them again,
+            // so they are discarded.
             own.layers.iter().for_each(SessionLayers::discard_layers);
         }
         let conclusion = frame::conclusion_message(&self.planned.name, &child.outcome, self.limit);
@@ -504,8 +512,8 @@ impl StartingChild {
 const COPY_LAYERS: WorkKind =
     WorkKind { name: "copying the overlay for a subagent", time: Duration::from_secs(600) };
 
-/// Copies the separate layers of a subagent on a thread: an overlay may have 2 GiB in 100,000 files. A
-/// failure is reported when the jar is made.
+/// Copies the overlays of an isolated subagent on another thread, because an overlay may have 2 GiB in
+/// 100,000 files. A failure is reported later, when the jar is opened.
 async fn copy_layers(job: &AgentJob, cancel: &CancellationToken) {
     let Some(own) = job.layers.clone().filter(SessionLayers::is_copy) else { return };
     let (copied, rights) = (own.clone(), job.rights.clone());
@@ -526,7 +534,8 @@ async fn copy_layers(job: &AgentJob, cancel: &CancellationToken) {
 const END_LAYERS: WorkKind =
     WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
 
-/// Merges a subagent's changes in separate layers, if concluded; otherwise drops them.
+/// Merges the changes of an isolated subagent into its parent's layers if it concluded, and drops them
+/// otherwise.
 async fn end_layers(
     own: SessionLayers,
     owner: &str,

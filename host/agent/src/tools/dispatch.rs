@@ -1,4 +1,5 @@
-//! The decision about a tool call: the second of the three places that enforce the allowlist. Pure.
+//! The decision whether and how a tool call is executed: the second of the three places that enforce the
+//! allowlist. Pure: no call has an effect here.
 //!
 //! An unknown, misspelt or denied name gets the same answer, which names only the advertised tools, so that a
 //! model does not learn about denied tools or how to get them.
@@ -25,44 +26,45 @@ use crate::tools::call::arguments;
 use crate::tools::caller::CallerTools;
 use crate::tools::in_use::SkillNarrowing;
 
-/// The executor of an advertised tool.
+/// Who executes an advertised tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolProvider {
     /// A component in the jar.
     Jar,
-    /// The host provides the tool.
+    /// The host itself.
     Builtin(BuiltinTool),
 }
 
-/// The tools shown to an agent, and the rights that bound them.
+/// The tools shown to one agent, and the rights that bound its calls.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     rights: Rights,
     advertised: BTreeMap<ToolName, ToolProvider>,
-    /// Tools that only code may call.
+    /// Tools that code of another tool may call but the model may not.
     in_code: BTreeSet<ToolName>,
     aliases: ToolAliases,
     reasons: DecisionReasons,
-    /// The tools that the caller executes.
+    /// The tools that the caller, not belljar, executes.
     callers: CallerTools,
-    /// Narrows the rights while a skill is in use; `None` = skills narrow nothing.
+    /// How a skill in use narrows the rights; `None` = skills narrow nothing.
     narrowing: Option<SkillNarrowing>,
-    /// Whether a skill has narrowed the rights.
+    /// True once a skill has narrowed the rights.
     is_narrowed: bool,
-    /// The offered finders, each with a tool whose list it extends: who may not call that, may not search.
+    /// The search tools that the agent has, each with the tool whose list it extends: without the right to
+    /// that tool, an agent may not search either.
     finders: BTreeMap<EntryKind, ToolName>,
 }
 
-/// The decision about one call, before any effect.
+/// What happens with one call; decided before any effect.
 #[derive(Debug)]
 pub(crate) enum CallDecision {
-    /// Call the component.
+    /// The jar calls the component, with this permit.
     Tool(ToolPermit),
-    /// Execute the built-in tool, with this permit.
+    /// The host executes the built-in tool, with this permit.
     Builtin(ToolPermit, BuiltinCall),
-    /// Answer at once.
+    /// The call is answered without being executed.
     Refuse(CallRefusal),
-    /// The caller executes the call, and the agent ends.
+    /// The caller executes the call, and the agent's turn ends.
     HandOver,
 }
 
@@ -75,7 +77,7 @@ pub(crate) struct CallRefusal {
     pub(crate) reason: RefusalReason,
 }
 
-/// The reason why a call was not executed.
+/// Why a call is not executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RefusalReason {
     /// A right is missing.
@@ -85,8 +87,8 @@ pub(crate) enum RefusalReason {
 }
 
 impl Dispatcher {
-    /// `advertised` is narrowed to `rights`, so that an earlier mistake cannot widen. `aliases` has the shown
-    /// names.
+    /// Creates the dispatcher. `advertised` is intersected with `rights`, so that a mistake of the caller
+    /// cannot widen them; `aliases` has the names shown to the model.
     pub(crate) fn new(
         rights: Rights,
         advertised: BTreeMap<ToolName, ToolProvider>,
@@ -110,17 +112,17 @@ impl Dispatcher {
         }
     }
 
-    /// Sets the source of the reasons of refusals.
+    /// Sets where refusals take their reasons from.
     pub(crate) fn with_reasons(self, reasons: DecisionReasons) -> Self {
         Self { reasons, ..self }
     }
 
-    /// Lets the terms of used skills narrow the rights.
+    /// Sets how skills in use narrow the rights.
     pub(crate) fn with_narrowing(self, narrowing: SkillNarrowing) -> Self {
         Self { narrowing: Some(narrowing), ..self }
     }
 
-    /// Narrows the rights to those that a skill leaves, from now on.
+    /// Narrows the rights, from now on, to those that the skill `name` leaves.
     pub(crate) fn use_skill(&mut self, name: &str) {
         let narrowing = self.narrowing.as_ref();
         if let Some(left) = narrowing.and_then(|it| it.narrow_by_skill(&self.rights, name)) {
@@ -146,22 +148,22 @@ impl Dispatcher {
         Self { callers, ..self }
     }
 
-    /// Adds the finders.
+    /// Adds the search tools, for example `find_agent`.
     pub(crate) fn with_finders(self, finders: BTreeMap<EntryKind, ToolName>) -> Self {
         Self { finders, ..self }
     }
 
-    /// Refuses calls beyond the caller's bound for one step.
+    /// Refuses calls of the caller's tools beyond the number that the caller allows in one step.
     pub(crate) fn refuse_excess(&self, decisions: &mut [CallDecision]) {
         self.callers.refuse_excess(decisions);
     }
 
-    /// The arguments of a caller's call to check before the decision.
+    /// The schema check that a call of a caller's tool needs before the decision; `None` = no check.
     pub(crate) fn check_of(&self, call: &ToolCall, position: usize) -> Option<SchemaCheck> {
         self.callers.arguments_check(call, position)
     }
 
-    /// Hides all tools but `code` from the model: the code in its calls uses the other tools.
+    /// Hides all tools but `code` from the model, which then uses the others from the code in its calls.
     pub(crate) fn with_code_tool(self, code: &ToolName) -> Self {
         let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
         Self { in_code, ..self }
@@ -183,7 +185,7 @@ impl Dispatcher {
         self.advertised.contains_key(tool) && self.rights.has_tool(tool)
     }
 
-    /// Belljar's name for a shown tool.
+    /// Belljar's name of a tool that the model knows under another name.
     pub(crate) fn own_name<'a>(&self, shown: &'a str) -> &'a str {
         self.aliases.find_alias(shown).map_or(shown, |alias| alias.tool)
     }
@@ -200,7 +202,8 @@ impl Dispatcher {
         own.chain(finders).chain(self.callers.tool_names())
     }
 
-    /// Translates a model's call into belljar's; `None` if unchanged.
+    /// Translates a call under a shown name to belljar's name and arguments; `None` = the call is already in
+    /// belljar's form.
     pub(crate) fn translate_call(&self, call: &ToolCall) -> Result<Option<ToolCall>, CallRefusal> {
         match self.aliases.find_alias(&call.name) {
             Some(alias) if self.advertised.contains_key(alias.tool) => {
@@ -212,7 +215,7 @@ impl Dispatcher {
                 Err(self.not_allowed(self.explain_tool(alias.tool).to_denial(alias.tool)))
             }
             None => {
-                // The name is cut when shown.
+                // The full name is not shown here: the receipt cuts it.
                 let facts = format!("tool `{}` is not offered by that name", call.name);
                 let denied =
                     PolicyDenial::new(DenyCode::ToolNotAllowed, DecisionSource::Host, facts);
@@ -226,13 +229,13 @@ impl Dispatcher {
         std::iter::once(tool).chain(self.aliases.alias_names(tool)).collect()
     }
 
-    /// The answer to `called` that the model reads.
+    /// Rewrites an answer so that it has the name `called`, under which the model made the call.
     pub(crate) fn reword_answer(&self, called: &str, answer: CallAnswer) -> CallAnswer {
         self.aliases.reword_answer(called, answer)
     }
 
-    /// Like [`Dispatcher::decide_call`], on a model's own call. INV-240: a tool that was not shown cannot be
-    /// called directly, though code can. `verdict`: of [`Dispatcher::check_of`].
+    /// Decides about a call that the model itself made. INV-240: the model cannot call a tool that was not
+    /// shown, though code can. `verdict` is the result of [`Dispatcher::check_of`].
     pub(crate) fn decide_asked(
         &self,
         call: &ToolCall,
@@ -250,7 +253,7 @@ impl Dispatcher {
         CallDecision::Refuse(self.not_allowed(denied))
     }
 
-    /// Decides on the call at `position` (from 0) of its step, under belljar's name.
+    /// Decides about a call under belljar's name. `position` is its place in the step, from 0.
     pub(crate) fn decide_call(&self, call: &ToolCall, position: usize) -> CallDecision {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
@@ -262,6 +265,7 @@ impl Dispatcher {
         }
     }
 
+    /// Checks rights, then arguments, and returns the executor of the call.
     fn check_call(&self, call: &ToolCall) -> Result<CallDecision, CallRefusal> {
         if let Some((kind, permit)) = self.find_finder(&call.name) {
             check_arguments(&call.arguments)?;
@@ -284,13 +288,14 @@ impl Dispatcher {
         }
     }
 
-    /// An offered finder, with the permit of the tool whose list it extends.
+    /// The search tool of this name, with a permit for the tool whose list it extends.
     fn find_finder(&self, name: &str) -> Option<(EntryKind, ToolPermit)> {
         let kind = EntryKind::from_finder_name(name)?;
         let carrier = self.finders.get(&kind)?;
         Some((kind, self.rights.tool(carrier.as_str()).ok()?))
     }
 
+    /// The refusal of a call without a right. The text names only the tools that the model may call.
     fn not_allowed(&self, denied: PolicyDenial) -> CallRefusal {
         let names: Vec<String> = self.callable_names().map(|name| format!("`{name}`")).collect();
         let text = if names.is_empty() {
@@ -303,7 +308,7 @@ impl Dispatcher {
 }
 
 impl CallDecision {
-    /// The permit of a call that is not refused.
+    /// The permit of a call that will be executed; `None` = refused or for the caller.
     pub(crate) fn tool_permit(&self) -> Option<&ToolPermit> {
         match self {
             Self::Tool(permit) | Self::Builtin(permit, _) => Some(permit),
@@ -311,7 +316,7 @@ impl CallDecision {
         }
     }
 
-    /// Replaces the permit by another one for the same tool.
+    /// Replaces the permit, for example after a person's yes, by another one for the same tool.
     pub(crate) fn with_permit(self, change: impl FnOnce(ToolPermit) -> ToolPermit) -> Self {
         match self {
             Self::Tool(permit) => Self::Tool(change(permit)),
@@ -323,7 +328,8 @@ impl CallDecision {
 }
 
 impl CallRefusal {
-    /// The warning about one refused subagent of several. The others run, so the call itself does not fail.
+    /// The warning for a person about one subagent of a batch that was refused. The others run, so the call
+    /// does not fail.
     pub(crate) fn child_warning(&self, agent: Option<&str>) -> String {
         let agent = ShownText::clip_line(agent.unwrap_or("general-purpose"), 64);
         let why = match &self.reason {
@@ -333,14 +339,14 @@ impl CallRefusal {
         format!("subagent `{agent}` was not started: {why}")
     }
 
-    /// The refusal of a malformed call; `text` = the fault.
+    /// The refusal of a malformed call. `text` names the fault, for the model.
     pub(crate) fn malformed_call(text: String) -> Self {
         Self { reason: RefusalReason::Malformed(text.clone()), text }
     }
 }
 
-/// Checks that the arguments are one JSON object within the size limit. The tool gets the bytes unchanged,
-/// except that half a surrogate pair becomes U+FFFD (INV-471).
+/// Checks that arguments are one JSON object within [`MAX_ARGUMENT_BYTES`]. The tool gets the bytes
+/// unchanged, except that half a surrogate pair becomes U+FFFD (INV-471).
 pub(crate) fn check_arguments(arguments: &str) -> Result<(), CallRefusal> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         let text = format!(
@@ -355,7 +361,8 @@ pub(crate) fn check_arguments(arguments: &str) -> Result<(), CallRefusal> {
     }
     let parsed = serde_json::from_str::<IgnoredAny>(arguments);
     if let Err(error) = parsed {
-        // serde_json's messages hold positions and expectations; some quote a character.
+        // The message of serde_json names positions and expected characters, and may quote a character of the
+        // arguments.
         let shown = ShownText::clip_line(&error.to_string(), 200).to_string();
         return Err(CallRefusal::malformed_call(format!(
             "invalid arguments: not valid JSON ({shown}); send one JSON object"

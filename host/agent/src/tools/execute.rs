@@ -29,7 +29,7 @@ use crate::tools::requests::ServerRequests;
 use crate::tools::result::{self, ExecutedCall};
 use crate::trace;
 
-/// Calls that may run side by side.
+/// Calls that may run side by side, each with its decision.
 pub(crate) type Group<'a> = Vec<(PlacedCall<'a>, CallDecision)>;
 
 /// The kinds of calls that may run side by side.
@@ -37,12 +37,13 @@ pub(crate) type Group<'a> = Vec<(PlacedCall<'a>, CallDecision)>;
 enum CallKind {
     Tools,
     Agents,
-    /// Alone.
+    /// Calls that act on the session itself: each runs alone.
     Session,
 }
 
 impl CallExecutor<'_> {
-    /// Executes all calls of the step, or says how the agent was interrupted.
+    /// Executes all calls of a step and returns their answers; if the agent is interrupted, returns the
+    /// interruption with the answers so far.
     pub(crate) async fn execute_all(
         &self,
         machine: &AgentLoop,
@@ -56,7 +57,7 @@ impl CallExecutor<'_> {
         let fresh = false;
         let placed =
             placed.map(|(position, call)| PlacedCall { step, position, call, nested: None, fresh });
-        // The caller's calls have no result yet, and nothing is executed here.
+        // Calls of the caller's tools have no result yet, so they are not executed here.
         let (theirs, own): (Vec<_>, Vec<_>) = placed
             .zip(decisions)
             .partition(|(_, decision)| matches!(decision, CallDecision::HandOver));
@@ -70,7 +71,7 @@ impl CallExecutor<'_> {
                 return LoopInput::Interrupted { partial: String::new(), answers, ending };
             }
         }
-        // A call without an answer cannot be; the loop would notice.
+        // Every call has an answer here; the loop reports an internal error if one is missing.
         LoopInput::Answered(answers.into_iter().flatten().collect())
     }
 
@@ -89,7 +90,7 @@ impl CallExecutor<'_> {
         let calls_others = |permit: &ToolPermit| self.jar.may_call_others(self.job, permit.tool());
         let spawns = group.iter().any(|(_, decision)| match decision {
             CallDecision::Builtin(_, builtin) => builtin.spawns_children(),
-            // A tool's call may start subagents too.
+            // A tool's nested call may start subagents too, so it gets the longer limit.
             CallDecision::Tool(permit) => calls_others(permit),
             CallDecision::Refuse(_) | CallDecision::HandOver => false,
         });
@@ -131,7 +132,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Notes the calls that were still under way when the limit passed.
+    /// Records the calls that had not ended within the limit after a cancellation.
     fn abandon_calls(&self, places: &[PlacedCall<'_>], answers: &[Option<CallAnswer>]) {
         self.job.budget.cancel();
         for call in places {
@@ -155,7 +156,7 @@ impl CallExecutor<'_> {
         (call.position, self.effects.execute_call(self, call, decision, machine).await)
     }
 
-    /// Executes one call, with the hooks around it, and stores the result.
+    /// Executes one call with the hooks before and after it, and stores the result in the journal.
     pub(crate) async fn run_with_hooks(
         &self,
         call: PlacedCall<'_>,
@@ -172,7 +173,7 @@ impl CallExecutor<'_> {
                 self.execute_builtin(call, permit, builtin, machine).await
             }
             CallDecision::Refuse(refusal) => self.refuse_begun(call, refusal),
-            // The answer exists before any call is executed.
+            // The caller sends the answer of its own tool with a later request.
             CallDecision::HandOver => {
                 CallAnswer { content: HANDED_OVER.to_owned(), is_error: false }
             }
@@ -181,7 +182,7 @@ impl CallExecutor<'_> {
                 self.call_tool(call, permit, machine).await
             }
         };
-        // The jar has subtracted the size of its own results.
+        // The jar has already subtracted the size of its own results from the output limit.
         let answer = match call.nested.is_some() && (answer.is_error || !by_jar) {
             true => self.within_output(answer),
             false => answer,
@@ -197,7 +198,8 @@ impl CallExecutor<'_> {
         answer
     }
 
-    /// INV-254: all results that a tool reads from nested calls count as output.
+    /// Charges the answer of a nested call to the output limit; beyond the limit, the answer becomes an
+    /// error. INV-254: all results that a tool reads from nested calls count as output.
     fn within_output(&self, answer: CallAnswer) -> CallAnswer {
         let size = u64::try_from(answer.content.len()).unwrap_or(u64::MAX);
         match self.job.budget.reserve(Meter::Output, size) {
@@ -206,6 +208,8 @@ impl CallExecutor<'_> {
         }
     }
 
+    /// Executes a call of a component or of an MCP server's tool: asks a person if required, stores the
+    /// beginning, then calls.
     async fn call_tool(
         &self,
         call: PlacedCall<'_>,
@@ -239,7 +243,7 @@ impl CallExecutor<'_> {
             return self.record_executed(call, executed);
         }
         let executed = match self.jar.get_or_open(self.job) {
-            // The futures of calls in calls are as large as they are deep.
+            // The future is boxed, because futures of nested calls would otherwise contain each other.
             Ok(Some(jar)) => Box::pin(self.call_jar(&jar, call, permit, course, machine)).await,
             // An advertised tool has a jar; without one the call has no effect.
             Ok(None) => result::from_abandoned(&call.call.name, arguments(call.call)),
@@ -251,8 +255,8 @@ impl CallExecutor<'_> {
         self.record_executed(call, executed)
     }
 
-    /// The receiver of the tool's progress reports; `None` = no listener. The sandbox bounds their number and
-    /// length.
+    /// The receiver of the tool's progress reports, which become events; `None` = the run has no listener.
+    /// The sandbox bounds their number and length.
     pub(crate) fn progress_sink(
         &self,
         call: PlacedCall<'_>,
@@ -271,7 +275,7 @@ impl CallExecutor<'_> {
         }))
     }
 
-    /// Executes a call of a built-in tool.
+    /// Executes a call of a built-in tool that concerns the session, for example the todo list.
     async fn execute_builtin(
         &self,
         call: PlacedCall<'_>,
@@ -313,7 +317,7 @@ impl CallExecutor<'_> {
                     Err(content) => CallAnswer { content, is_error: true },
                 }
             }
-            // Executed out above.
+            // The caller of this function has executed these two.
             BuiltinCall::Spawn(_) | BuiltinCall::Parallel(_) => {
                 CallAnswer { content: "the host failed".to_owned(), is_error: true }
             }
@@ -324,13 +328,13 @@ impl CallExecutor<'_> {
         )
     }
 
-    /// As [`CallExecutor::refuse_call`], for a call that was not announced yet.
+    /// As [`CallExecutor::refuse_call`], and also sends the event that the call has started.
     pub(crate) fn refuse_begun(&self, call: PlacedCall<'_>, refusal: CallRefusal) -> CallAnswer {
         self.emit_call_started(call);
         self.refuse_call(call, refusal)
     }
 
-    /// Answers a call that is not executed.
+    /// Answers a refused call, and records the refusal with a receipt.
     pub(crate) fn refuse_call(&self, call: PlacedCall<'_>, refusal: CallRefusal) -> CallAnswer {
         if let RefusalReason::Denied(denied) = &refusal.reason {
             tracing::info!(target: "belljar::denied", agent = %self.job.path, "{denied}");
@@ -339,6 +343,7 @@ impl CallExecutor<'_> {
         self.record_executed(call, executed)
     }
 
+    /// Sends the event that a call has started.
     pub(crate) fn emit_call_started(&self, call: PlacedCall<'_>) {
         self.job.emit_event(|| EventKind::ToolCallStarted {
             step: call.step,
@@ -392,12 +397,13 @@ impl CallExecutor<'_> {
     }
 }
 
-/// The id of the outer call.
+/// The id of the outer call, for a call that a tool made.
 fn parent_call_id(call: PlacedCall<'_>) -> Option<String> {
     call.nested.map(|nested| nested.outer.id().to_owned())
 }
 
-/// Splits the calls at each change of kind. A refusal joins its neighbours.
+/// Splits a step's calls into groups that run one after another: a new group begins where the kind of call
+/// changes. A refused call joins the group before it.
 pub(crate) fn group_calls<'c>(
     calls: impl Iterator<Item = (PlacedCall<'c>, CallDecision)>,
 ) -> Vec<Group<'c>> {
@@ -427,7 +433,7 @@ pub(crate) fn group_calls<'c>(
     groups.into_iter().map(|(_, entries)| entries).collect()
 }
 
-/// Ends when the grace is over; never without one.
+/// Waits until the grace period is over; without a grace period, waits for ever.
 async fn wait_for_grace(grace: &mut Option<std::pin::Pin<Box<Sleep>>>) {
     match grace {
         Some(grace) => grace.as_mut().await,

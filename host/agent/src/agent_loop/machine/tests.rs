@@ -1,4 +1,4 @@
-//! The loop without a model, a tool or a clock.
+//! Tests of the loop alone, without a model, a tool or a clock.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ fn used_up(meter: Meter) -> ExhaustedLimit {
     ExhaustedLimit { meter, level: BudgetLevel::Subagent, limit: 3 }
 }
 
+/// A loop with the task `task`, whose agent has one tool, `look`.
 fn new_loop() -> AgentLoop {
     let name = ToolName::new("look").unwrap();
     let mut grants = Grants::none();
@@ -42,6 +43,7 @@ fn new_loop() -> AgentLoop {
     )
 }
 
+/// An answer of the model with a text and calls, each as (id, tool).
 fn reply(text: &str, calls: &[(&str, &str)]) -> LoopInput {
     let call = |(id, name): &(&str, &str)| ToolCall {
         id: (*id).into(),
@@ -61,6 +63,7 @@ fn answer(text: &str) -> CallAnswer {
     CallAnswer { content: text.into(), is_error: false }
 }
 
+/// The ending in the one effect, which must be [`LoopEffect::Finish`].
 fn finish(effects: Vec<LoopEffect>) -> AgentEnding {
     match effects.into_iter().last() {
         Some(LoopEffect::Finish(ending)) => ending,
@@ -68,7 +71,7 @@ fn finish(effects: Vec<LoopEffect>) -> AgentEnding {
     }
 }
 
-/// A loop in its first step, with one call to `look` to be answered.
+/// A loop whose first step has one call of `look`, not answered yet.
 fn calling() -> AgentLoop {
     let mut it = new_loop();
     it.handle_input(LoopInput::Begin, &FREE);
@@ -146,7 +149,7 @@ fn used_up_steps_give_one_last_step_without_tools() {
     assert!(it.request().tools.is_empty());
     let last = it.request().messages.last().unwrap();
     assert_eq!(*last, ChatMessage::from_user(LAST_STEP));
-    // Calls that it asks for all the same are not even looked at.
+    // Calls in an answer of the last step are ignored, because that step has no tools.
     let ending = finish(it.handle_input(reply("so far", &[("b", "look")]), &gauge));
     assert_eq!(ending.status, RunStatus::Partial);
     assert_eq!(it.into_transcript().output, "so far");
@@ -310,7 +313,7 @@ fn two_messages_of_a_user_in_a_row_become_one() {
     assert!(text.ends_with("\n\none\n\ntwo"), "{text}");
 }
 
-/// A loop whose caller has a tool `ask`, and whose answer has to be an object.
+/// A loop whose caller has brought a tool `ask` and requires a JSON object as answer.
 fn of_caller() -> AgentLoop {
     let callers = CallerTools::for_tests("ask", &serde_json::json!({"type": "object"}));
     let AgentLoop { request, dispatcher, .. } = new_loop();
@@ -319,7 +322,7 @@ fn of_caller() -> AgentLoop {
         .held_to(Some(form))
 }
 
-/// Gives an answer, and makes its checks.
+/// Feeds an answer of the model, and makes its schema checks.
 fn checked(it: &mut AgentLoop, reply: LoopInput) -> Vec<LoopEffect> {
     let effects = it.handle_input(reply, &FREE);
     let [LoopEffect::Check(checks)] = &effects[..] else { panic!("no checks: {effects:?}") };
@@ -327,7 +330,7 @@ fn checked(it: &mut AgentLoop, reply: LoopInput) -> Vec<LoopEffect> {
     it.handle_input(LoopInput::Checked(verdicts), &FREE)
 }
 
-/// INV-401.
+/// INV-401: the loop requests checks as an effect and believes the verdicts.
 #[test]
 fn the_loop_checks_nothing_itself() {
     let mut it = of_caller();

@@ -1,4 +1,4 @@
-//! The stages of a team, one after the other.
+//! Runs the stages of a team, one after the other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::run::{RunSpec, job_from_spec, look_for_skills};
 use crate::subagent::progress::{BatchHeading, ChildBatch};
 use crate::tools::approval::pause::PauseClock;
 
-/// The parameters of a team's run.
+/// The input of a team's run.
 #[derive(Debug, Clone)]
 pub struct TeamSpec {
     /// The team with its agents.
@@ -41,8 +41,8 @@ pub struct TeamSpec {
     pub model: Option<String>,
     /// The workspace.
     pub workspace: PathBuf,
-    /// Steps, tokens, fuel and seconds of the whole below those of the team's file; other
-    /// limits are for each agent.
+    /// Limits of the whole run: the smaller of these and the team file's holds. Only steps, tokens, fuel and
+    /// seconds; other limits apply to each agent.
     pub limits: LimitsRequest,
     /// The budget above the team: a chat session's.
     pub budget: Option<Budget>,
@@ -111,33 +111,34 @@ pub async fn run_team_as(
     }
 }
 
-/// The status of a team, with the error.
+/// How a team ends: its status, with the error unless completed.
 type Ending = (RunStatus, Option<RunError>);
 
-/// A member that is to run.
+/// A member of the present stage that is about to run.
 struct MemberStart {
     stage: usize,
     spec: RunSpec,
-    /// `None` = the run has its maximum of agents.
+    /// The spawn index; `None` = the run has reached its maximum of agents.
     index: Option<u32>,
     path: Arc<str>,
 }
 
-/// A team that runs.
+/// The state of a team's run.
 struct TeamRun<'a> {
     spec: &'a TeamSpec,
     shared: Arc<RunState>,
     path: Arc<str>,
     cancel: CancellationToken,
     budget: Budget,
-    /// The deadline of the team, and the time limit in seconds.
+    /// The moment at which the team is stopped, with its time limit in seconds; `None` = unlimited.
     deadline: Option<(Instant, u64)>,
-    /// The time of waiting for a person, which does not count.
+    /// Measures the time of waiting for a person, which does not count against the deadline.
     pause: Arc<PauseClock>,
     done: Vec<StageOutcome>,
 }
 
 impl<'a> TeamRun<'a> {
+    /// Prepares a team's run: its budget and deadline are the smaller of the file's limits and the caller's.
     fn new(
         spec: &'a TeamSpec,
         shared: Arc<RunState>,
@@ -181,7 +182,7 @@ impl<'a> TeamRun<'a> {
         }
     }
 
-    /// Checks that every agent can run and has a model; otherwise no agent of the team starts.
+    /// Checks that every member may run and has a model. If one cannot, no agent of the team starts.
     fn check_ready(&self) -> Result<(), RunError> {
         let team = &self.spec.team;
         if !team.problems.is_empty() {
@@ -203,6 +204,8 @@ impl<'a> TeamRun<'a> {
         Ok(())
     }
 
+    /// Runs the stages in order, each with the output of the one before, until one fails or a limit is
+    /// reached.
     async fn run_stages(&mut self) -> Ending {
         let team = Arc::clone(&self.spec.team);
         self.shared.events.emit(&self.path, || EventKind::TeamStarted {
@@ -224,7 +227,7 @@ impl<'a> TeamRun<'a> {
             self.done.push(done);
             match status {
                 RunStatus::Completed => {}
-                // An agent without output leaves nothing to continue with.
+                // The stage has no output, so the next stage has nothing to work on.
                 RunStatus::Partial if silent => return (RunStatus::Partial, error),
                 RunStatus::Partial => early = early.or(error),
                 RunStatus::Failed | RunStatus::Cancelled => return (status, error),
@@ -251,15 +254,15 @@ impl<'a> TeamRun<'a> {
         late.then_some((RunStatus::Partial, Some(RunError::WallTime { seconds })))
     }
 
-    /// The time that is left, and the whole in seconds.
+    /// The time until the deadline, and the whole time limit in seconds; `None` = unlimited.
     fn time_left(&self) -> Option<(Duration, u64)> {
         let (deadline, seconds) = self.deadline?;
         let deadline = deadline.checked_add(self.pause.total_wait())?;
         Some((deadline.saturating_duration_since(Instant::now()), seconds))
     }
 
-    /// Runs the agents of a stage, at most [`PARALLEL_CHILDREN`] at a time, and keeps
-    /// their order.
+    /// Runs the members of one stage, at most [`PARALLEL_CHILDREN`] at a time. Their outcomes have the order
+    /// of the file.
     async fn run_stage(
         &self,
         number: usize,
@@ -323,7 +326,7 @@ impl<'a> TeamRun<'a> {
         done
     }
 
-    /// A member as a subagent that has not begun.
+    /// The record of a member that waits for a slot, in a subagent's form.
     fn queued_member(&self, start: &MemberStart) -> QueuedChild {
         let MemberStart { stage, spec, index, path } = start;
         QueuedChild {
@@ -340,7 +343,7 @@ impl<'a> TeamRun<'a> {
         }
     }
 
-    /// Runs one agent; its time begins when the future is first polled.
+    /// Runs one member to its end; its time begins when the future is first polled.
     async fn run_member(&self, start: MemberStart, batch: &ChildBatch) -> MemberOutcome {
         let MemberStart { stage, mut spec, index, path } = start;
         batch.mark_running(&path);
@@ -364,6 +367,7 @@ impl<'a> TeamRun<'a> {
         member
     }
 
+    /// Runs an agent from its spec in a separate task; a panic there becomes a failed outcome.
     async fn run_spec(&self, spec: RunSpec, spawn_index: u32, path: Arc<str>) -> Outcome {
         let agent = Arc::clone(&spec.agent);
         let not_run = |agent, error| {
@@ -376,7 +380,7 @@ impl<'a> TeamRun<'a> {
             };
         job.pause = PauseClock::for_child(&self.pause);
         let budget = job.budget.clone();
-        // A separate task, so that the agents of a stage use all cores; dropped with this future.
+        // A separate task lets the members of a stage use all cores. The task ends if this future is dropped.
         let outcome = match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -391,18 +395,18 @@ impl<'a> TeamRun<'a> {
         outcome
     }
 
-    /// The limits of an agent that starts now: no more time than the team has left.
+    /// The limits of a member that starts now: its time is at most what the team has left.
     fn remaining_limits(&self) -> LimitsRequest {
         let left = self.time_left().map(|(left, _)| {
-            // Whole seconds, rounded up: the check between stages is exact.
+            // Seconds are rounded up, because the check between the stages is exact.
             left.as_secs() + u64::from(left.subsec_nanos() > 0)
         });
         LimitsRequest { timeout_seconds: left, ..self.spec.limits }
     }
 }
 
-/// The error for a stage's status: the first error of an agent with this status, else of any agent that did
-/// not complete.
+/// The error that explains a stage's status: of the first member with this status, otherwise of the first
+/// member that did not complete.
 fn first_error(stage: &StageOutcome, status: RunStatus) -> Option<RunError> {
     let error = |of: &MemberOutcome| of.outcome.error.clone();
     let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);

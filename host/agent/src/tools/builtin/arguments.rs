@@ -1,4 +1,4 @@
-//! The arguments of a built-in tool, checked for their form. Whether an agent exists and may be called is
+//! Parses and checks the arguments of built-in tools. Whether a named agent exists and may be called is
 //! checked elsewhere.
 
 use belljar_policy::ShownText;
@@ -56,7 +56,7 @@ pub(crate) struct BatchArguments {
 }
 
 impl SpawnArguments {
-    /// The origin of the subagent, for records.
+    /// The origin of the requested subagent, for records: a fork or a preset agent.
     pub(crate) fn child_origin(&self) -> ChildOrigin {
         match self.mode {
             SpawnMode::Fresh => ChildOrigin::Preset,
@@ -65,94 +65,94 @@ impl SpawnArguments {
     }
 }
 
-/// The place of a subagent's changes. Absent = its parent's.
+/// Where the subagent's file changes go. Without this, into its parent's overlays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FileIsolation {
-    /// Separate overlays, merged into the parent's at the end.
+    /// Into separate overlays, which are merged into the parent's at the end.
     Worktree,
 }
 
-/// The origin of a subagent.
+/// The conversation with which a subagent begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SpawnMode {
-    /// An empty history.
+    /// It begins with an empty history.
     #[default]
     Fresh,
-    /// The parent's conversation.
+    /// It continues a copy of the parent's conversation.
     Fork,
 }
 
-/// One item of the list of work.
+/// One item of the agent's todo list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Todo {
     pub(crate) content: String,
     pub(crate) status: TodoStatus,
-    /// The label during the work; accepted, and not needed.
+    /// The label for the time in which the item is in progress. Models send it; it is not used.
     #[serde(default)]
     pub(crate) active_form: Option<String>,
 }
 
-/// A well-formed call that is about the agent's list.
+/// A well-formed call about the todo list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TodoCall {
     /// Replaces the whole list.
     Write(Vec<Todo>),
-    /// Adds an item.
+    /// Adds an item, with optional details.
     Create { content: String, detail: Option<String> },
-    /// Shows one item with all details.
+    /// Shows the item with this id and its details.
     Get { id: String },
     /// Shows all items.
     List,
-    /// Changes an item.
+    /// Changes the item with this id.
     Update { id: String, change: TodoChange },
 }
 
-/// A change to one item; absent fields stay.
+/// A change to one todo item. An absent field stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoChange {
     pub(crate) content: Option<String>,
     pub(crate) detail: Option<String>,
     pub(crate) status: Option<TodoStatus>,
-    /// True to remove the item.
+    /// True = the item is removed.
     pub(crate) delete: bool,
-    /// The ids of items that wait for this item.
+    /// The ids of items that must wait for this item.
     pub(crate) blocks: Vec<String>,
     /// The ids of items that must be done before this item.
     pub(crate) blocked_by: Vec<String>,
 }
 
-/// A well-formed call that is about the agent's worktree.
+/// A well-formed call about the agent's worktree, a copy of its overlays.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum WorktreeCall {
-    /// The agent works in a copy of its overlays from now on.
+    /// Enters a worktree: the agent works in a copy of its overlays from now on.
     Enter {
         #[serde(default)]
         name: Option<String>,
     },
-    /// Merges the changes into the original layers.
+    /// Leaves the worktree and merges its changes into the original layers.
     Keep {
-        /// Ignored: an argument of the other ending.
+        /// Ignored: this argument belongs to `remove`.
         #[serde(default, rename = "discard_changes")]
         _discard_changes: bool,
     },
-    /// Drops the changes there.
+    /// Leaves the worktree and drops its changes.
     Remove {
-        /// True to discard the changes, even if there are some.
+        /// True = drop the worktree even if it has changes.
         #[serde(default)]
         discard_changes: bool,
     },
 }
 
-/// A question for the person at the root.
+/// The arguments of `clarify`: a question to the person who started the run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClarifyArguments {
     pub(crate) question: String,
-    /// Answers to choose from; any other answer will do too.
+    /// Suggested answers. The person may also answer with another text.
     #[serde(default)]
     pub(crate) options: Vec<String>,
 }
@@ -183,7 +183,7 @@ struct TodosArguments {
     todos: Vec<Todo>,
 }
 
-/// The test whether a call changes one item or the whole list.
+/// The field that distinguishes a call about one item from a call with a whole list.
 #[derive(Deserialize)]
 struct HasAction {
     action: Option<IgnoredAny>,
@@ -230,7 +230,7 @@ enum NewStatus {
     Deleted,
 }
 
-/// An id, which models write as a text or as a number.
+/// An item's id. Models write it as a text or as a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum TodoId {
@@ -270,7 +270,7 @@ fn yes() -> bool {
 }
 
 impl BuiltinCall {
-    /// Reads the arguments; the error is for the model.
+    /// Parses the arguments of a built-in tool. The error text is for the model.
     pub(crate) fn parse(tool: BuiltinTool, arguments: &str) -> Result<Self, String> {
         match tool {
             BuiltinTool::Spawn => {
@@ -300,7 +300,7 @@ impl BuiltinCall {
         }
     }
 
-    /// Reads the arguments of a finder; the error is for the model.
+    /// Parses the arguments of a search tool, for example `find_agent`. The error is for the model.
     pub(crate) fn parse_search(kind: EntryKind, arguments: &str) -> Result<Self, String> {
         let QueryArgument { query } = parse_json(arguments)?;
         if query.trim().is_empty() {

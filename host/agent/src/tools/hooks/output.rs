@@ -1,4 +1,4 @@
-//! The meaning of a command's exit status and output, compatible with Claude Code's hooks. Pure.
+//! The meaning of a hook command's exit status and output, compatible with Claude Code's hooks. Pure.
 //!
 //! | exit | meaning |
 //! | --- | --- |
@@ -15,7 +15,7 @@ use super::command::EndedCommand;
 use super::{EventVerdict, HookJudgement};
 use crate::limits::{MAX_HOOK_TEXT, truncate_str};
 
-/// The reason of a hook that states none.
+/// The reason shown if a hook refuses without stating one.
 const NO_REASON: &str = "no reason given";
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,7 +40,7 @@ struct EventOutput {
     additional_context: Option<String>,
 }
 
-/// Parses the judgement of a command; an error = no intelligible answer.
+/// Parses the answer of a hook's command. An error means that the answer cannot be understood.
 pub(crate) fn read_judgement(
     event: HookEvent,
     ran: &EndedCommand,
@@ -63,8 +63,8 @@ pub(crate) fn read_judgement(
     }
 }
 
-/// Returns whether an output that is no JSON object may contain a decision, for example after a banner, among
-/// debug lines, or in another program's format.
+/// Returns whether an output that is no JSON object may still contain a decision, for example after a banner,
+/// among debug lines, or in another program's format.
 fn names_decision(stdout: &[u8]) -> bool {
     const WORDS: [&str; 7] = [
         "decision",
@@ -75,15 +75,15 @@ fn names_decision(stdout: &[u8]) -> bool {
         "\"continue\"",
         "'continue'",
     ];
-    // Text of UTF-16 has a zero in each ASCII letter.
+    // Each ASCII letter in UTF-16 has a zero byte, which is removed for the search.
     let plain: Vec<u8> = stdout.iter().copied().filter(|byte| *byte != 0).collect();
     let text = String::from_utf8_lossy(&plain).to_ascii_lowercase();
     WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Returns whether an object has a decision in a place that is not read: under a name in other letters, at
-/// the top instead of in `hookSpecificOutput`, or in a nested object. Arguments for the tool and repeated
-/// input do not count.
+/// Returns whether a JSON object has a decision where none is read: under a name in other letter case, at the
+/// top instead of in `hookSpecificOutput`, or in a nested object. Arguments for the tool and repeated input
+/// are skipped.
 fn has_stray_decision(value: &Value, place: &str) -> bool {
     const READ: [(&str, &str); 8] = [
         ("", "continue"),
@@ -122,6 +122,8 @@ fn has_stray_decision(value: &Value, place: &str) -> bool {
     }
 }
 
+/// Parses the stdout of a command that ended with 0. Plain text means no decision; a decision that cannot be
+/// read is an error.
 fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, String> {
     if ran.cut {
         return Err("it wrote more than is read".to_owned());
@@ -186,7 +188,7 @@ fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, S
     Ok(judgement)
 }
 
-/// Returns whether a model reads further text after the event.
+/// Returns whether a hook at this event may add a text for the model.
 fn takes_context(event: HookEvent) -> bool {
     match event {
         HookEvent::PreToolUse
@@ -198,6 +200,7 @@ fn takes_context(event: HookEvent) -> bool {
     }
 }
 
+/// The verdict for a call, from the word in `permissionDecision`, for example `deny`.
 fn before_call(word: Option<&str>, text: Option<String>) -> Result<EventVerdict, String> {
     Ok(match word {
         None => EventVerdict::Pass,
@@ -208,7 +211,7 @@ fn before_call(word: Option<&str>, text: Option<String>) -> Result<EventVerdict,
     })
 }
 
-/// The stricter verdict of a decision's new and old form.
+/// The stricter of two verdicts: the `permissionDecision` and the older `decision`.
 fn stricter_verdict(own: EventVerdict, old: EventVerdict) -> EventVerdict {
     match (own, old) {
         (EventVerdict::Deny(reason), _) | (_, EventVerdict::Deny(reason)) => {
@@ -220,6 +223,7 @@ fn stricter_verdict(own: EventVerdict, old: EventVerdict) -> EventVerdict {
     }
 }
 
+/// The judgement of a hook that blocks its event, for example by exit status 2.
 fn block_event(event: HookEvent, reason: String) -> HookJudgement {
     match event {
         HookEvent::SubagentStart => {
@@ -240,7 +244,7 @@ fn reason_text(text: Option<String>) -> String {
     clip_text(&text.unwrap_or_default())
 }
 
-/// The text within the bound.
+/// Cuts a hook's text at [`MAX_HOOK_TEXT`].
 fn clip_text(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() {
