@@ -130,6 +130,9 @@ fn a_plugin_of_a_marketplace_is_shown_whole_and_installed_under_both_names() {
     listed.says("harbour/pilot").says("1.0.0").says("ok");
     let shown = plugins(&world, &["show", "pilot"]).exits(0);
     shown.says("/pilot:log:entry").says("pilot:tides").says("mcp__plugin_pilot_buoy__TOOL");
+    // A command is called by the plugin's name and its own, with the folder or without.
+    let commands = world.run(&["commands", "list"]).exits(0);
+    commands.says("harbour:pilot:entry");
     // Nothing of it ran, and its old name finds it.
     assert!(!source.join("pwned").exists() && !world.workspace().join("pwned").exists());
     plugins(&world, &["show", "old-pilot@harbour"]).exits(0).says("is called `pilot` now");
@@ -412,4 +415,24 @@ fn a_server_of_a_plugin_is_off_until_the_operator_names_it() {
     assert!(!settings.contains("network"), "{settings}");
     world.run(&["mcp", "list"]).says("pilot-chart").says("not accepted yet");
     plugins(&world, &["connect", "pilot", "chart", "--yes"]).exits(2).complains("already");
+}
+
+#[test]
+fn a_command_of_a_plugin_is_called_by_either_of_its_names_while_the_plugin_is_in_use() {
+    let world = World::new();
+    let turns = "      - expect: {last_user_contains: \"Write an entry about the storm.\"}\n        say: Written.\n";
+    let script = format!("transcript: 1\nagents:\n  - agent: general-purpose\n    turns:\n{turns}");
+    world.home_file("script.yaml", &script);
+    let model = "[models.main]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n";
+    world.home_file("belljar.toml", model);
+    known(&world);
+    plugins(&world, &["add", "pilot", "--yes"]).exits(0);
+    for name in ["pilot:entry", "pilot:log:entry", "harbour:pilot:entry"] {
+        world.run(&["run", "--command", name, "the storm"]).exits(0).says("Written.");
+    }
+    // Not by the names of others, and not once the plugin is out of use.
+    world.run(&["run", "--command", "harbour:entry", "the storm"]).exits(2);
+    plugins(&world, &["disable", "pilot"]).exits(0);
+    world.run(&["run", "--command", "pilot:entry", "the storm"]).exits(2);
+    world.run(&["run", "general-purpose", "Write an entry about the storm."]).exits(0);
 }

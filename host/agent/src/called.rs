@@ -53,18 +53,21 @@ impl CalledCommand {
     }
 }
 
-/// The entry of this name or id. `PLUGIN:NAME`, as other programs write it, is an entry of a library.
+/// The entry of this name or id. `PLUGIN:NAME`, as other programs write it, is an entry of a library; so are
+/// `PLUGIN:FOLDER:NAME` and `MARKET:PLUGIN:NAME`.
 pub fn find_called<'c, D: CatalogItem>(
     catalog: &'c Catalog<D>,
     name: &str,
 ) -> Result<&'c CatalogEntry<D>, NotFound> {
     let name = name.trim();
-    let Some((plugin, slug)) = name.split_once(':') else { return catalog.find_by_name(name) };
+    let Some((plugin, slug)) = name.rsplit_once(':') else { return catalog.find_by_name(name) };
     let mut of_plugin = catalog.entries().iter().filter(|entry| match &entry.id.scope {
         AgentScope::Library(library) => {
             let last = library.rsplit('/').next().unwrap_or(library);
-            (last == plugin || library.replace('/', ":") == plugin)
-                && entry.id.slug.as_str() == slug
+            let in_folder =
+                plugin.strip_prefix(last).is_some_and(|folders| folders.starts_with(':'));
+            let is_plugin = last == plugin || library.replace('/', ":") == plugin || in_folder;
+            is_plugin && entry.id.slug.as_str() == slug
         }
         AgentScope::Home | AgentScope::Workspace(_) => false,
     });

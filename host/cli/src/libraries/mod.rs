@@ -69,11 +69,25 @@ pub(crate) fn library_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Fail
 
 /// The skills of the plugins in use, for the catalogue of skills. A root has all files of its skills' folders.
 pub(crate) fn skill_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Failure> {
+    plugin_roots(places, InstalledPlugin::skill_files)
+}
+
+/// The commands of the plugins in use, for the catalogue of commands.
+pub(crate) fn command_roots(places: &HomePaths) -> Result<Vec<LibraryRoot>, Failure> {
+    plugin_roots(places, InstalledPlugin::command_files)
+}
+
+/// A root for each plugin in use that has files of a kind, as `pick` chooses them.
+fn plugin_roots(
+    places: &HomePaths,
+    pick: impl Fn(&InstalledPlugin) -> BTreeMap<PathBuf, Digest>,
+) -> Result<Vec<LibraryRoot>, Failure> {
     let lock = LibraryLock::read(&places.libraries_directory())?;
     let plugins = lock.plugins.iter().filter(|(_, plugin)| plugin.enabled);
-    let with_skills = plugins.filter(|(_, plugin)| !plugin.skills.is_empty());
-    let roots =
-        with_skills.map(|(key, plugin)| plugin_root(key, plugin, plugin.skill_files(), places));
+    let with_files = plugins.map(|(key, plugin)| (key, plugin, pick(plugin)));
+    let roots = with_files
+        .filter(|(.., files)| !files.is_empty())
+        .map(|(key, plugin, files)| plugin_root(key, plugin, files, places));
     Ok(roots.collect())
 }
 

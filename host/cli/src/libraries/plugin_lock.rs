@@ -145,6 +145,11 @@ impl InstalledPlugin {
         self.pick_files(|path| self.agents.contains(path))
     }
 
+    /// The commands with their digests.
+    pub(crate) fn command_files(&self) -> BTreeMap<PathBuf, Digest> {
+        self.pick_files(|path| self.commands.contains(path))
+    }
+
     /// The skills with their digests, and all files of their folders. A plugin that is one skill has its
     /// documents beside it, which are no skills.
     pub(crate) fn skill_files(&self) -> BTreeMap<PathBuf, Digest> {

@@ -181,12 +181,9 @@ impl<'a> HostAssembly<'a> {
             (),
             project_override,
         );
-        let commands = CommandLibrary::from_roots(
-            list_library_roots::<CommandDefinition>(places),
-            Vec::new(),
-            (),
-            project_override,
-        );
+        let mut command_roots = list_library_roots::<CommandDefinition>(places);
+        command_roots.extend(libraries::command_roots(places).unwrap_or_default());
+        let commands = CommandLibrary::from_roots(command_roots, Vec::new(), (), project_override);
         let mut host = Host::new(
             sandbox,
             Arc::new(models),

@@ -9,7 +9,7 @@ use crate::{Overlay, OverlayQuota};
 
 use crate::changes::{AppliedChanges, ApplyOptions, Changes, OverlayReview, PathSelection};
 
-#[path = "../../../../tests/kit/overlay.rs"]
+#[path = "../../../../../tests/kit/overlay.rs"]
 mod overlay;
 
 pub(crate) use overlay::{Random, World};
