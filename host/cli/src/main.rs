@@ -14,10 +14,11 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use args::CliArgs;
 use term::out::TerminalOutput;
 
+/// Runs a hidden role in a child process, or parses the command line and runs a command.
 fn main() -> ExitCode {
-    // Keys are in the environment, and soon in memory.
+    // Concealed first, because the environment has keys, which are soon in memory.
     belljar_os_sandbox::conceal_process();
-    // Before any setup: the hidden roles of this program in child processes.
+    // Checked before any setup: the first argument may make this process a child with a hidden role.
     let mut words = std::env::args_os().skip(1);
     match words.next() {
         Some(first) if first == setup::walls::COMPILE_CHILD => {
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
         Err(error) => return refuse_command_line(&error),
     };
     let out = TerminalOutput::new(args.global.quiet, wants_json(&matches));
-    // A server's begins with its runtime, behind the wall.
+    // A server starts its log later, with its runtime and behind the OS sandbox.
     if !matches!(args.command, args::CliCommand::Serve(_)) {
         setup::log::start_log(&out);
     }
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
     ExitCode::from(out.finish_exit(exit).code())
 }
 
-/// An invalid command line, which may contain names of a stranger's files.
+/// Prints the error for an invalid command line, escaped, because it may contain names of a stranger's files.
 fn refuse_command_line(error: &clap::Error) -> ExitCode {
     let out = TerminalOutput::new(false, false);
     let text = error.render();
@@ -80,7 +81,7 @@ fn refuse_command_line(error: &clap::Error) -> ExitCode {
     ExitCode::from(setup::exit::CommandExit::Usage.code())
 }
 
-/// Whether the command was called with the common option for JSON.
+/// Returns whether the command has the option `--json`.
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or(false);
     here || matches.subcommand().is_some_and(|(_, below)| wants_json(below))

@@ -76,7 +76,7 @@ pub(crate) struct UndoArgs {
     pub(crate) of: TenantArg,
 }
 
-/// A word that may be a path. One that is no text is taken as lists show it.
+/// A parser of words that may be paths. A word that is not valid UTF-8 is escaped, as lists show paths.
 fn any_text() -> impl TypedValueParser<Value = String> {
     let text = |word: OsString| {
         word.into_string().unwrap_or_else(|word| Path::new(&word).to_shown().to_string())

@@ -1,4 +1,4 @@
-//! The help of every command, as `--help` prints it.
+//! Golden test of `--help` for every command.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::CliArgs;
 /// Columns of the terminal.
 const WIDTH: usize = 100;
 
-/// The help of a command and of those below it.
+/// Appends the help of a command and of its subcommands to `into`.
 fn write_help(command: &mut Command, into: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
     writeln!(into, "$ {name} --help\n{}", command.render_long_help()).unwrap();
@@ -18,7 +18,7 @@ fn write_help(command: &mut Command, into: &mut String) {
     }
 }
 
-/// One file for `belljar` itself, and one for each command with those below it.
+/// There is one file for `belljar` itself, and one for each command with its subcommands.
 #[test]
 fn golden_help_is_as_reviewed() {
     let mut command = CliArgs::command().term_width(WIDTH);

@@ -1,4 +1,4 @@
-//! The commands, a folder for each group of them.
+//! The commands of belljar, one folder for each group.
 
 mod acp;
 mod backup;
@@ -25,9 +25,9 @@ use crate::setup::home::HomePaths;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// Runs a command. A command that runs a tool, even only to list its functions, does so behind the OS
-/// sandbox. `grant`, `revoke` and `drafts` list functions too, in a store without any right, and stay
-/// outside, because they write the operator's files.
+/// Runs a command. A command that runs a tool, even only to list its functions, runs behind the OS sandbox.
+/// Exceptions are `grant`, `revoke` and `drafts`: they write the operator's files, so they stay outside, and
+/// list functions in a store without any right.
 pub(crate) fn run(args: &CliArgs, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     let places = || HomePaths::find_paths(args.global.workspace.as_deref());
     let walls = WallRaiser::new(args.global.no_os_sandbox, out);

@@ -1,10 +1,10 @@
-//! The question before something is changed.
+//! Asks the person to agree before something is changed.
 
 use crate::setup::exit::Failure;
 use crate::term::out::TerminalOutput;
 
-/// Whether a person agrees to what was shown, by `--yes` or asked. Otherwise nothing is `done`, for example
-/// `written` or `applied`.
+/// Returns whether a person agrees to what was shown: by `--yes`, or by an answer. If not, prints that
+/// nothing is `done`, for example `written` or `applied`.
 pub(crate) fn ask_agreement(
     question: &str,
     yes: bool,

@@ -12,13 +12,13 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::ours;
 
-/// A file that the build has made.
+/// A file with machine code that the build has made.
 pub(crate) struct BuildFile {
-    /// The name, with a digest of the content: another release's file has another name.
+    /// The file's name, with a digest of its content, so that each release has its own file.
     name: &'static str,
-    /// How many bytes it has.
+    /// The size in bytes.
     bytes: usize,
-    /// The mapped file, after the first look.
+    /// The mapped content, set at the first use; `None` = missing, or not trustworthy.
     mapped: OnceLock<Option<&'static [u8]>>,
 }
 
@@ -28,12 +28,12 @@ impl BuildFile {
         Self { name, bytes, mapped: OnceLock::new() }
     }
 
-    /// The name in the directory.
+    /// The name of the file in the library directory.
     pub(crate) fn file_name(&self) -> &'static str {
         self.name
     }
 
-    /// The content. `None` = missing, or not trustworthy.
+    /// The content of the file. `None` = missing, or not trustworthy.
     pub(crate) fn machine_code(&self) -> Option<&'static [u8]> {
         *self.mapped.get_or_init(|| {
             let program = std::env::current_exe().ok()?;
@@ -44,7 +44,7 @@ impl BuildFile {
     }
 }
 
-/// `PREFIX/lib/belljar` of `PREFIX/bin/belljar`.
+/// The directory of these files: `PREFIX/lib/belljar` for the program `PREFIX/bin/belljar`.
 pub(crate) fn library_directory(program: &Path) -> Option<PathBuf> {
     Some(program.parent()?.parent()?.join("lib/belljar"))
 }
@@ -70,7 +70,7 @@ pub(crate) fn map_file(path: &Path, bytes: usize, owner: u32) -> Option<&'static
     }
 }
 
-/// Whether only root and this user can write the file.
+/// Returns whether only root and the user `owner` can write the file.
 fn is_only(about: &Metadata, owner: u32) -> bool {
     ours::judge_mode(about.uid(), about.mode(), owner).is_none()
 }
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(mapped(&lib.join("missing.code")), None);
         assert_eq!(mapped(&lib), None);
         assert_eq!(mapped(&path), Some(&b"machine code"[..]));
-        // What belongs to somebody else, as far as this user can tell.
+        // The program's owner is not the file's owner. Files of root are always accepted, so root skips this.
         if us != 0 {
             assert_eq!(map_file(&path, 12, us + 1), None);
         }

@@ -1,6 +1,6 @@
-//! A lock against concurrent changes to a home's `belljar.toml`: a process replaces exactly the text that it
-//! has read. The lock is on the home's directory, so that no file is left; the system releases it when the
-//! process dies.
+//! A lock against simultaneous changes of a home's `belljar.toml`: a process replaces exactly the text that
+//! it has read. The lock is on the home's directory, so that no lock file is left. The system releases it
+//! when the process dies.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,17 +12,18 @@ use belljar_policy::ShownPath as _;
 use crate::setup::exit::Failure;
 use crate::setup::home::{create_private, not_written, read_own_config, replace_config};
 
-/// How long a command waits for another change, which takes some milliseconds.
+/// The most time that a command waits for another change, which itself takes some milliseconds.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// The pause between two attempts.
+/// The pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to change a `belljar.toml`, released on drop.
+/// The right to change a `belljar.toml`. Dropping this value releases the lock.
 #[derive(Debug)]
 pub(crate) struct ConfigLock {
     path: PathBuf,
-    /// Holds the lock. `None` = there is no home yet, and so nobody else's text.
+    /// The open directory that is locked; `None` = the home does not exist yet, so there is no text to
+    /// protect.
     held: Option<File>,
 }
 
@@ -41,8 +42,8 @@ impl ConfigLock {
         Ok(Self { path: path.to_path_buf(), held })
     }
 
-    /// Replaces the text that was `shown` to a person, or read. Another process's change in between is not
-    /// undone.
+    /// Writes the text `new`, if the file still has the text `shown`. A change by another process since then
+    /// is an error.
     pub(crate) fn replace_text(self, shown: &str, new: &str) -> Result<(), Failure> {
         let Self { path, held } = self;
         let _held = match held {
@@ -61,6 +62,7 @@ impl ConfigLock {
     }
 }
 
+/// Locks the directory, and waits while another process has it locked.
 fn wait_for_lock(directory: File, path: &Path) -> Result<File, Failure> {
     let started = Instant::now();
     loop {
@@ -92,7 +94,7 @@ mod tests {
         replaced("", "# one\n").unwrap();
         assert!(replaced("", "# two\n").unwrap_err().message.contains("changed meanwhile"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "# one\n");
-        // Each adds a line to what it has read.
+        // Each thread adds a line to the text that it has read.
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let path = &path;

@@ -1,4 +1,4 @@
-//! The log, and its readers: lines on stderr, and for a server the spans for the operator's collector.
+//! The log of this process: lines on stderr, and for a server the spans for the operator's collector.
 //!
 //! The two never mix. Lines are not part of spans, and spans print nothing: without a collector there is no
 //! subscriber to spans, so none is made.
@@ -13,15 +13,16 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::term::out::TerminalOutput;
 
-/// The library whose lines about every batch are left out: `telemetry` summarizes them now and then.
+/// The library that logs every failed batch. Its lines are left out, because `telemetry` summarizes them.
 const EXPORTER: &str = "opentelemetry-otlp";
 const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 
-/// The default lines of a server. `rmcp` would log each message of a client.
+/// The default filter of a server's lines. Without `rmcp=off`, that library would log each message of a
+/// client.
 const OWN_LINES: &str = "info,rmcp=off";
 
-/// Log lines go to stderr, and only where `BELLJAR_LOG` asks for them (for example `debug`,
-/// `belljar_sandbox=trace`).
+/// Starts the log of a command: lines on stderr, only if the variable `BELLJAR_LOG` asks for them (for
+/// example `debug` or `belljar_sandbox=trace`).
 pub(crate) fn start_log(out: &TerminalOutput) {
     if let Some(filter) = asked_for() {
         let lines = tracing_subscriber::fmt::layer()
@@ -32,8 +33,8 @@ pub(crate) fn start_log(out: &TerminalOutput) {
     }
 }
 
-/// Starts a server's log: each line is a JSON object for programs, like the server's own notes, and a
-/// sentence on a terminal. Spans go to `tracer`.
+/// Starts the log of a server: on a terminal sentences, otherwise JSON objects for programs. Spans are sent
+/// to `tracer`.
 pub(crate) fn start_server(out: &TerminalOutput, tracer: Option<SdkTracer>) {
     let filter = asked_for().or_else(|| (!out.is_quiet()).then(|| OWN_LINES.to_owned()));
     let log = |filter: String| {
@@ -44,7 +45,8 @@ pub(crate) fn start_server(out: &TerminalOutput, tracer: Option<SdkTracer>) {
         }
     };
     let registry = tracing_subscriber::registry();
-    // One by one: a `None` layer counts as one that wants everything, so spans would be made for nobody.
+    // The layers are added one by one, because a layer that is `None` counts as one that wants all spans, and
+    // spans would then be made for no reader.
     match (filter, tracer) {
         (Some(filter), Some(tracer)) => registry.with(log(filter)).with(span_layer(tracer)).init(),
         (Some(filter), None) => registry.with(log(filter)).init(),
@@ -57,7 +59,7 @@ fn asked_for() -> Option<String> {
     Some(std::env::var_os("BELLJAR_LOG")?.to_string_lossy().into_owned())
 }
 
-/// Everything that the operator's filter lets through, but no span for the collector.
+/// Lets through the lines that the operator's filter allows, and no spans.
 fn line_filter<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
     let printed = |data: &Metadata<'_>| {
         let said_elsewhere = data.target() == EXPORTER && *data.level() <= Level::INFO
@@ -67,7 +69,8 @@ fn line_filter<S: Subscriber>(filter: &str) -> impl Filter<S> + use<S> {
     EnvFilter::builder().parse_lossy(filter).and(filter_fn(printed))
 }
 
-/// Spans of belljar's own only: log lines, spans of libraries and source positions are excluded.
+/// The layer for the collector: only belljar's own spans. Log lines, spans of libraries and positions in the
+/// source are left out.
 fn span_layer<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -89,8 +92,7 @@ mod tests {
     use opentelemetry::trace::TracerProvider as _;
     use opentelemetry_sdk::trace::SdkTracerProvider;
 
-    /// Whether a span is made for this subscriber. For one that is not, its values are not even
-    /// looked at.
+    /// Returns whether this subscriber gets a span. If not, not even the span's values are evaluated.
     fn is_made(subscriber: impl Subscriber + Send + Sync + 'static) -> bool {
         tracing::subscriber::with_default(subscriber, || {
             let mut looked = false;
@@ -107,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_span_is_made_only_where_there_is_a_collector() {
-        // The lines at their fullest.
+        // The filter that lets all lines through.
         let all = || {
             let to = tracing_subscriber::fmt::layer().with_writer(std::io::sink);
             tracing_subscriber::registry().with(to.with_filter(line_filter("trace")))

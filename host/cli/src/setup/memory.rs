@@ -7,19 +7,19 @@ use belljar_work::{OPERATOR, WorkKind, give_back_memory};
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How often free memory is returned. Each return takes milliseconds, and memory needed again has to be
-/// fetched again.
+/// The time between two returns of free memory. Each takes milliseconds, and memory that is needed again has
+/// to be requested again.
 const EVERY: Duration = Duration::from_secs(10);
 
 const GIVE_BACK: WorkKind = WorkKind { name: "giving back memory", time: EVERY };
 
-/// Gives back what is free every ten seconds, until the handle is dropped.
+/// Returns free memory to the system at this interval, until the handle is dropped.
 pub(crate) fn give_back_regularly() -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(Handle::current().spawn(async {
         let mut every = tokio::time::interval(EVERY);
         loop {
             every.tick().await;
-            // An error: it is tried again.
+            // After an error, the next attempt follows at the next interval.
             let _ = belljar_work::run_job(&GIVE_BACK, OPERATOR, |_| give_back_memory()).await;
         }
     }))

@@ -1,4 +1,4 @@
-//! The needs of a process before it does anything: places, settings, the host, the OS sandbox.
+//! What a command needs before it begins: paths, settings, the host and the OS sandbox.
 
 pub(crate) mod agreed;
 pub(crate) mod below;

@@ -1,4 +1,4 @@
-//! Moves a file or folder in one step, and never over an existing one.
+//! Moves a file or folder in one step; an existing file or folder is never replaced.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,15 +7,15 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, linkat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// A name in a directory that is open.
+/// A name, with the open directory that it is in.
 type Named<'a> = (&'a OwnedFd, &'a OsStr);
 
-/// Moves `from` to `to`, which must not exist. The whole is moved, or nothing.
+/// Moves `from` to `to`, which must not exist, in one step.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub(super) fn move_new(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
     match renameat_with(from.0, from.1, to.0, to.1, RenameFlags::NOREPLACE) {
-        // Some file systems do not support this in one step.
+        // The file system does not support this operation.
         Err(Errno::INVAL | Errno::NOSYS) => link_then_remove(from, to),
         done => done.map_err(io::Error::from),
     }
@@ -27,8 +27,8 @@ pub(super) fn move_new(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     link_then_remove(from, to)
 }
 
-/// A hard link never replaces a file. Folders have no hard links; renaming a folder over another fails unless
-/// the other is empty, and over a file in any case.
+/// Moves by a hard link, which never replaces a file. A folder has no hard links, so it is renamed; that
+/// fails if the target is a file, or a folder that is not empty.
 fn link_then_remove(from: Named<'_>, to: Named<'_>) -> io::Result<()> {
     let about = statat(from.0, from.1, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(about.st_mode) == FileType::Directory {

@@ -1,4 +1,4 @@
-//! Places for the overlays of unsaved runs: `run --no-save` and `replay`.
+//! Temporary directories for the overlays of runs that are not stored: `run --no-save` and `replay`.
 //!
 //! ```text
 //! DIR/overlays-RANDOM/lock  held as long as the run lasts
@@ -17,10 +17,11 @@ use tempfile::TempDir;
 const PREFIX: &str = "overlays-";
 const LOCK: &str = "lock";
 
-/// Attempts at a place that another process took for a leftover.
+/// The most attempts to make a directory, because another process may remove it as a leftover before it is
+/// locked.
 const MAX_TRIES: u32 = 16;
 
-/// Overlays that are deleted on drop.
+/// The overlays of one run, deleted on drop.
 #[derive(Debug)]
 pub(crate) struct OnceLayers {
     pub(crate) layers: SessionLayers,
@@ -28,7 +29,7 @@ pub(crate) struct OnceLayers {
     _lock: File,
 }
 
-/// A place for overlays in this directory.
+/// Makes a temporary directory for overlays in the directory `in_dir`.
 pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
     remove_left(in_dir);
     for _ in 0..MAX_TRIES {
@@ -50,7 +51,7 @@ pub(crate) fn layers_for_once(in_dir: &Path) -> io::Result<OnceLayers> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Removes unlocked places, as far as possible.
+/// Removes such directories of killed processes, as far as possible.
 pub(crate) fn remove_left(in_dir: &Path) {
     for entry in fs::read_dir(in_dir).into_iter().flatten().flatten() {
         let is_place = entry.file_name().to_string_lossy().starts_with(PREFIX);
@@ -63,7 +64,7 @@ pub(crate) fn remove_left(in_dir: &Path) {
                 let _ = fs::remove_dir_all(dir);
             }
             Ok(_) => {}
-            // A place in the making has no lock yet, and is empty.
+            // A directory that is being made has no lock yet, and is empty.
             Err(_) => {
                 let _ = fs::remove_dir(dir);
             }

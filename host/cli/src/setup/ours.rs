@@ -1,5 +1,5 @@
-//! Ownership of the operator's files. The home's settings are obeyed, for example hooks that run commands, so
-//! the home is only read if nobody else could have written it.
+//! Checks who owns the operator's files. The home's settings are obeyed, and can run commands as hooks, so a
+//! home is only read if nobody else could have written it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use crate::setup::home::{HomePaths, create_private};
 const DECIDES: [&str; 8] =
     ["", "agents", "commands", "skills", "teams", "tools", "mcp", "libraries"];
 
-/// Refuses a home whose decisive parts others could have written. Missing parts are accepted.
+/// Refuses a home in which others could have written one of these parts. A missing part is accepted.
 pub(crate) fn check_home(places: &HomePaths) -> Result<(), Failure> {
     for name in DECIDES {
         let path = if name.is_empty() { places.home.clone() } else { places.home.join(name) };
@@ -24,16 +24,16 @@ pub(crate) fn check_home(places: &HomePaths) -> Result<(), Failure> {
     Ok(())
 }
 
-/// INV-512: makes these directories if missing. A directory made after the OS sandbox went up could be closed
-/// to this process, with the first tool or agent in it.
+/// INV-512: makes these directories, if missing. A directory that is made later might be unreadable behind
+/// the OS sandbox, together with the first tool or agent in it.
 pub(crate) fn make_missing(home: &Path) {
     for name in DECIDES.iter().filter(|name| !name.is_empty()) {
-        // A home that cannot be written gets no new file during this process either.
+        // Ignored, because a home that cannot be written now gets no new file while this process runs either.
         let _ = create_private(&home.join(name));
     }
 }
 
-/// Refuses an open file unless it belongs to this user or to root, and nobody else can write it.
+/// Refuses an open file, unless it belongs to this user or root, and nobody else can write it.
 #[cfg(unix)]
 pub(crate) fn check_ownership(file: &File, path: &Path) -> Result<(), Failure> {
     use belljar_policy::ShownPath as _;
@@ -69,8 +69,9 @@ pub(super) enum OwnershipHint {
     Close,
 }
 
-/// Why somebody else could have written a file with this owner and mode. A directory's sticky bit does not
-/// help: others cannot replace files, but can add new ones, which would be obeyed.
+/// The reason why somebody else could have written a file with this owner and mode; `None` = nobody could. A
+/// directory's sticky bit does not help: others cannot replace files in it, but can add new ones, which would
+/// be obeyed.
 #[cfg(unix)]
 pub(super) fn judge_mode(owner: u32, mode: u32, us: u32) -> Option<(String, OwnershipHint)> {
     const OTHERS_WRITE: u32 = 0o022;
@@ -89,7 +90,7 @@ pub(super) fn judge_mode(owner: u32, mode: u32, us: u32) -> Option<(String, Owne
     None
 }
 
-/// Makes a file for its owner only, whatever the umask; fails if the name is taken.
+/// Makes a file for its owner only, whatever the umask; an error if the name is taken.
 pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -98,7 +99,7 @@ pub(crate) fn create_new_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file for writing, with its content; a new file is for its owner only.
+/// Opens a file for writing, and keeps its content. A new file is for its owner only.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
@@ -107,8 +108,8 @@ pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes a uniquely named directory for its owner only, whatever the umask. The mode is set at the making,
-/// because behind the OS sandbox no mode can be changed.
+/// Makes a directory with a unique name for its owner only, whatever the umask. The mode is set when it is
+/// made, because behind the OS sandbox no mode can be changed.
 pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
@@ -117,7 +118,7 @@ pub(crate) fn private_directory(prefix: &str, inside: &Path) -> io::Result<tempf
     builder.tempdir_in(inside)
 }
 
-/// Makes an existing file, or a directory with its content, private. Links are left alone.
+/// Makes a file, or a directory with its content, private to its owner. Links are not followed.
 #[cfg(unix)]
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -155,7 +156,7 @@ mod tests {
             assert_eq!(file(1000, mode), Some(OwnershipHint::Close), "{mode:o}");
             assert_eq!(file(0, mode), Some(OwnershipHint::Close), "{mode:o}");
         }
-        // Directories too, the sticky bit or not.
+        // The same is true of directories, with or without the sticky bit.
         assert_eq!(file(1000, 0o755), None);
         for mode in [0o775, 0o1777] {
             assert_eq!(file(1000, mode), Some(OwnershipHint::Close), "{mode:o}");

@@ -1,14 +1,15 @@
-//! Digests of tools in `belljar.toml`: which component of the operator's own is obeyed.
+//! The pins in `belljar.toml`: the digest of the component that an installed tool must have.
 
 use belljar_definition::Settings;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-/// The digest that the settings pin for a tool's directory, as `sha256:` and digits.
+/// The digest to which the settings pin the tool in the directory `name`, as `sha256:` and hexadecimal
+/// digits.
 pub(crate) fn pinned_digest<'s>(settings: &'s Settings, name: &str) -> Option<&'s str> {
     settings.tools.get(name)?.digest.as_deref()
 }
 
-/// The text with this digest for the tool, otherwise unchanged. `None` = the text does not parse.
+/// The text of `belljar.toml` with the tool pinned to this digest. `None` = the text does not parse.
 pub(crate) fn with_digest(text: &str, name: &str, digest: &str) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     let mut implicit = Table::new();

@@ -1,4 +1,4 @@
-//! The values of secrets, read where `belljar.toml` says, and bound as it says.
+//! Reads the values of secrets from the places that `belljar.toml` names, and binds each to its hosts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,11 @@ use crate::setup::home::{HomePaths, read_bounded};
 use crate::setup::walls;
 use crate::term::out::TerminalOutput;
 
-/// Most bytes of a secret's file: the longest header that servers take, and a line feed.
+/// Most bytes of a secret's file: as many as the longest header that servers accept.
 const MAX_SECRET_FILE: u64 = 8 << 10;
 
-/// Reads the values. An unavailable one is a warning, and tools that need it are told that it does not exist.
+/// Reads the values of all secrets. An unavailable value is a warning, and tools that need it are told that
+/// the secret does not exist.
 pub(crate) fn read_secrets(
     settings: &Settings,
     places: &HomePaths,
@@ -34,8 +35,8 @@ pub(crate) fn read_secrets(
     store
 }
 
-/// The files with the values of these settings, including models' keys. Replacing a value means writing such
-/// a file.
+/// The files that contain values of these settings, including models' keys. A watcher of these files notices
+/// a new value.
 pub(crate) fn secret_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     let secrets = settings.secrets.values();
     let secrets = secrets.filter_map(|secret| value_file(&secret.value, places));
@@ -57,12 +58,12 @@ pub(crate) fn files_named(settings: &Settings, places: &HomePaths) -> Vec<PathBu
     of_servers.chain(of_programs).chain(secret_files(settings, places)).collect()
 }
 
-/// The files of models' keys.
+/// The files that contain models' keys.
 pub(crate) fn key_files(settings: &Settings, places: &HomePaths) -> Vec<PathBuf> {
     settings.models.values().filter_map(|model| value_file(&model.key, places)).collect()
 }
 
-/// The file of a value; `None` = in no file.
+/// The file that contains a value; `None` = it is in the environment, or there is no value.
 pub(crate) fn value_file(key: &KeySetting, places: &HomePaths) -> Option<PathBuf> {
     match key {
         KeySetting::File(path) => Some(places.home.join(path)),
@@ -74,7 +75,7 @@ fn read_secret(setting: &SecretSetting, places: &HomePaths) -> Result<Secret, St
     bind_secret(setting, &read_value(&setting.value, places)?)
 }
 
-/// The value itself. The error says why it cannot be had, and nothing of the value.
+/// Reads a value. The error says why the value is unavailable, and contains nothing of it.
 pub(crate) fn read_value(setting: &KeySetting, places: &HomePaths) -> Result<SecretString, String> {
     let value = match setting {
         KeySetting::None => return Err("it says neither `env` nor `file`".to_owned()),
@@ -91,8 +92,8 @@ pub(crate) fn read_value(setting: &KeySetting, places: &HomePaths) -> Result<Sec
     Ok(SecretString::from(value.trim().to_owned()))
 }
 
-/// Why a file of a secret cannot be read. Behind the OS sandbox a server reads its tenants' files in their
-/// own directories only.
+/// The reason why a secret's file cannot be read. Behind the OS sandbox, a server reads a tenant's files only
+/// in the tenant's own directories.
 fn unreadable_reason(path: &Path, error: &io::Error, places: &HomePaths) -> String {
     let failed = format!("failed to read `{}`: {error}", path.to_shown());
     let denied = error.kind() == io::ErrorKind::PermissionDenied;

@@ -1,24 +1,24 @@
-//! Lines that a person typed before a question. A question does not accept them as its answer; the next
-//! reader of lines gets them (INV-514).
+//! Lines that a person typed before a question. They are not taken as its answer, but kept for the next
+//! reader of lines (INV-514).
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most lines that are kept: more than anybody types while an answer runs.
+/// The most lines that are kept: more than a person types during an answer.
 const MAX_KEPT: usize = 100;
 
-/// The lines, the oldest first. Clones share them.
+/// The kept lines, the oldest first. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TypedAhead(Arc<Mutex<VecDeque<String>>>);
 
 impl TypedAhead {
-    /// The next line.
+    /// Removes and returns the oldest kept line.
     pub(crate) fn take_line(&self) -> Option<String> {
         self.lock_lines().pop_front()
     }
 
-    /// Keeps the whole lines that wait at the terminal.
+    /// Reads and keeps the whole lines that wait at the terminal.
     pub(super) fn keep_waiting_lines(&self) {
         while is_line_there() {
             let mut line = String::new();
@@ -29,6 +29,7 @@ impl TypedAhead {
         }
     }
 
+    /// Keeps a line, unless it is blank or too many are kept.
     fn push(&self, line: &str) {
         let mut lines = self.lock_lines();
         if lines.len() < MAX_KEPT && !line.trim().is_empty() {
@@ -41,8 +42,8 @@ impl TypedAhead {
     }
 }
 
-/// Whether a line can be read at once. A terminal reports whole lines, unless an editor is active: then typed
-/// text is the editor's.
+/// Returns whether a line can be read without waiting. A terminal reports whole lines, unless an editor is
+/// active, to which the typed text then belongs.
 #[cfg(unix)]
 fn is_line_there() -> bool {
     use rustix::event::{PollFd, PollFlags, poll};

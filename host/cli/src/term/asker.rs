@@ -1,4 +1,4 @@
-//! Asking the person at the terminal where a grant says `ask`.
+//! Asks the person at the terminal, if a grant says `ask`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,25 +13,25 @@ use tokio::sync::Mutex;
 use crate::term::out::TerminalOutput;
 use crate::term::progress::RunProgress;
 
-/// Characters of arguments in a question, enough for the person to see the call.
+/// The most characters of a call's arguments in a question, enough to judge the call.
 const MAX_ARGUMENTS: usize = 2_000;
 
-/// How often a question is put.
+/// The number of times that a question is asked, if the answer is neither yes nor no.
 const MAX_ASKED: usize = 3;
 
-/// The person at the terminal, if there is one.
+/// Asks the person at the terminal; without a terminal, nobody answers.
 pub(crate) struct TerminalAsker {
     out: TerminalOutput,
     progress: RunProgress,
-    /// One question at a time.
+    /// Locked during a question, so that there is one question at a time.
     turn: Mutex<()>,
 }
 
 impl TerminalAsker {
-    /// One line from the person; `None` = no more lines.
+    /// Reads one line of the person; `None` = there are no more lines.
     async fn read_line(&self, text: String) -> Option<String> {
         let (out, progress) = (self.out.clone(), self.progress.clone());
-        // A cancelled run drops this future, and the thread must stop reading.
+        // Dropping this future, for example in a cancelled run, must stop the thread that reads.
         let wanted = AnswerWanted::default();
         let still = Arc::clone(&wanted.0);
         let asking = move || progress.ask_exclusively(|| out.ask_line(&text, &still));
@@ -48,7 +48,7 @@ impl TerminalAsker {
     }
 }
 
-/// Whether anybody waits for the answer: no more when it is dropped.
+/// True as long as somebody waits for the answer; set to false on drop.
 struct AnswerWanted(Arc<AtomicBool>);
 
 impl Default for AnswerWanted {
@@ -73,7 +73,7 @@ impl Asker for TerminalAsker {
             question.tool,
             ShownText::clip_line(question.arguments, MAX_ARGUMENTS)
         );
-        // A slip is asked again about; whoever only slips means no.
+        // An unclear answer is asked about again; `MAX_ASKED` unclear answers mean no.
         for _ in 0..MAX_ASKED {
             let Some(line) = self.read_line(text).await else { return Approval::Nobody };
             match line.trim().to_ascii_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! The view of a person: text, tables, progress, questions.
+//! What a person sees at the terminal: text, tables, progress and questions.
 
 pub(crate) mod ahead;
 pub(crate) mod asker;

@@ -114,7 +114,7 @@ fn keep_together(text: &str) -> String {
     text
 }
 
-/// The format of a time, for its length.
+/// The form of a time in a cell: each letter stands for a digit.
 const TIME: &str = "yyyy-mm-dd hh:mm";
 
 fn is_time(text: &str) -> bool {

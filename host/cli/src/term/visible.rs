@@ -1,11 +1,11 @@
-//! The last step before printing: characters that a screen would not show are escaped.
+//! The last step before text is printed: characters that a screen would not show are escaped.
 
 use std::borrow::Cow;
 
 use belljar_policy::ShownText;
 
-/// The same text with every hidden character escaped, line feeds and tabs excepted. Where the
-/// stream takes colour, colours pass: belljar's own come through here too.
+/// The text with every hidden character escaped, except line feeds and tabs. With `colour`, the codes of
+/// colours stay too, because belljar's own texts have them.
 pub(crate) fn visible_text(text: &str, colour: bool) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -34,7 +34,7 @@ fn is_hidden(c: char) -> bool {
     !matches!(c, '\n' | '\t') && ShownText::is_hidden(c)
 }
 
-/// How many bytes at the start of `text` only choose a colour: `ESC [`, numbers, `m`.
+/// The number of bytes at the start of `text` that only set a colour: `ESC [`, numbers, `m`.
 fn colour_at_start(text: &str) -> usize {
     let Some(body) = text.strip_prefix("\u{1b}[") else { return 0 };
     let numbers =
@@ -45,16 +45,16 @@ fn colour_at_start(text: &str) -> usize {
     }
 }
 
-/// The same JSON value with every character that a screen would not show written as `\uXXXX`: in a pager,
-/// foreign text moves no cursor and hides nothing.
+/// The same JSON value, with every character that a screen would not show written as `\uXXXX`, so that a
+/// stranger's text in a pager moves no cursor and hides nothing.
 pub(crate) fn visible_json(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            // Between values; within a string JSON has none of them.
+            // These are between values; a string in JSON cannot contain them.
             '\n' | '\t' => visible.push(c),
             '\r' => visible.push(' '),
-            // Outside of strings JSON has none of them.
+            // A hidden character is inside a string, because JSON has none elsewhere.
             c if ShownText::is_hidden(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     visible.push_str(&format!("\\u{unit:04x}"));

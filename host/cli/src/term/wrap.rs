@@ -1,26 +1,25 @@
-//! Sentences on a terminal: broken between words, never within one. A terminal breaks lines anywhere, and
-//! broken words cannot be searched for.
+//! Breaks sentences for a terminal between words. A terminal itself breaks lines anywhere, and broken words
+//! cannot be searched for.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Columns below which a terminal is not supported.
+/// The fewest columns of a supported terminal.
 const NARROWEST: usize = 20;
 
-/// Spaces before a continued line, beside the line's own indent.
+/// The spaces before a continued line, in addition to the line's own indent.
 const HANG: usize = 2;
 
-/// The longest unbroken command, in bytes, because a model can write a thousand in a row.
+/// The longest command that is not broken, in bytes, because a model can write one without end.
 const MAX_COMMAND: usize = 2 << 10;
 
-/// The programs in commands for copying. Such a command is between backticks and stays in one piece, on a
-/// separate line if necessary; the terminal breaks a longer one.
+/// The programs whose commands a person may copy. Such a command, between backticks, stays in one piece, on a
+/// line of its own if necessary; the terminal breaks one that is longer than a line.
 const PROGRAMS: &[&str] =
     &["apt-get", "belljar", "cargo", "chmod", "chown", "git", "rustup", "sudo"];
 
-/// The text with each line of at most so many columns, but for words and commands that are longer
-/// themselves.
+/// The text, with each line broken to at most `columns` columns. Longer words and commands stay in one piece.
 pub(crate) fn wrap_lines(text: &str, columns: usize) -> Cow<'_, str> {
     let columns = columns.max(NARROWEST);
     if text.split('\n').all(|line| shown_width(line) <= columns) {
@@ -30,6 +29,7 @@ pub(crate) fn wrap_lines(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(lines.join("\n"))
 }
 
+/// Breaks one line, with its continued parts indented.
 fn wrap_line(line: &str, columns: usize) -> String {
     if shown_width(line) <= columns {
         return line.to_owned();
@@ -55,7 +55,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
-/// The words of a line, each with the spaces before it.
+/// Splits a line into words, each with the number of spaces before it. `room` = the columns of a line.
 fn split_words(line: &str, room: usize) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -71,7 +71,7 @@ fn split_words(line: &str, room: usize) -> Vec<(usize, &str)> {
     }
 }
 
-/// The words of a text, each ending with a space; a command counts as one word.
+/// The words of a text, each with the space after it; a command counts as one word.
 pub(crate) fn words_and_commands(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -82,8 +82,8 @@ pub(crate) fn words_and_commands(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The end of the first word: at a space outside of commands, and outside of backticks whose text fits on a
-/// line.
+/// The end of the first word in bytes: at a space that is neither in a command, nor between backticks whose
+/// text fits into `room` columns.
 fn end_of_word(text: &str, room: usize) -> usize {
     let space = |from: usize| {
         let found = text.get(from..).and_then(|rest| rest.find(' '));
@@ -96,7 +96,7 @@ fn end_of_word(text: &str, room: usize) -> usize {
         let Some(close) = inner.find('`') else { break };
         seen = open + 1 + close + 1;
         if seen > end {
-            // With what follows without a space: a comma, an `s`.
+            // The word includes what follows without a space, for example a comma.
             let whole = space(seen);
             if whole > MAX_COMMAND {
                 break;
@@ -115,7 +115,7 @@ fn is_command(code: &str) -> bool {
     code.split_once(' ').is_some_and(|(program, _)| PROGRAMS.contains(&program))
 }
 
-/// Columns that a text takes on a terminal, without the codes of belljar's own colours.
+/// The number of columns that a text takes on a terminal, without the codes of belljar's own colours.
 fn shown_width(text: &str) -> usize {
     let mut width = 0;
     let mut rest = text;
@@ -146,7 +146,7 @@ mod tests {
         let command = "`belljar grant scout --tool file_write --mount /workspace:read-write`";
         let wrapped = wrap_lines(&format!("give it what it asks for: {command}"), 40).into_owned();
         assert_eq!(wrapped, format!("give it what it asks for:\n  {command}"));
-        // As are the commands of other programs, and a second one behind a first.
+        // Commands of other programs, and a second command after a first, stay in one piece too.
         let other = "`chmod go-w /a/path/that/is/longer/than/a/line/of/it`";
         let text = format!("look at what it says, then {other}, or `x`/{command}");
         let wrapped = wrap_lines(&text, 40).into_owned();

@@ -1,4 +1,4 @@
-//! `belljar acp`: an agent for editors, over stdin and stdout.
+//! `belljar acp`: an agent for an editor that starts this program and talks with it over stdin and stdout.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use crate::setup::once::remove_left;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// Simultaneous jars of one editor's turns, and waiting turns.
+/// The most simultaneous jars of one editor's turns, and the most waiting turns.
 const JARS: usize = 64;
 const QUEUE: usize = 64;
 
+/// Runs the command: raises the OS sandbox, builds the host, and serves the editor until it closes stdin.
 pub(super) fn run(
     args: &AcpArgs,
     places: &HomePaths,
@@ -40,7 +41,7 @@ pub(super) fn run(
     saving::make_sessions(places)?;
     let mut through = runner::wall_gaps(args.transcript.as_deref(), None, places);
     let settings = host::read_settings(places)?;
-    // `/apply` writes there, by the person's word.
+    // The workspace is writable because the editor's `/apply` writes there, on the person's decision.
     if settings.overlays.by_default {
         through.write.push(places.workspace.clone());
     }
@@ -75,7 +76,7 @@ pub(super) fn run(
         store.close().await;
         served.map_err(|error| Failure::new(format!("the editor cannot be served: {error}")))
     });
-    // A thread that still waits for a line must not keep the process.
+    // A thread that still waits for a line must not keep the process alive.
     runtime.shutdown_background();
     served.map(|()| CommandExit::Completed)
 }

@@ -1,4 +1,5 @@
-//! `belljar explain`: may this agent use that tool on a target, and which of the four sources decides.
+//! `belljar explain`: tells whether an agent may use a tool on a target, and which of the four sources of
+//! rights decides that.
 
 use belljar_agent::{Host, RightsAdvice, UnanswerableQuestion};
 use belljar_policy::{
@@ -15,6 +16,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
+/// Runs the command: resolves the agent's rights, and prints the decision with advice.
 pub(crate) fn run(
     args: &ExplainArgs,
     places: &HomePaths,
@@ -54,7 +56,7 @@ pub(crate) fn run(
     })
 }
 
-/// The answer for programs.
+/// The decision as a JSON object.
 fn explanation_json(
     args: &ExplainArgs,
     agent: &str,
@@ -78,7 +80,7 @@ fn explanation_json(
     })
 }
 
-/// The vote of each source, and the deciding one.
+/// Prints what each source of rights says, and marks the deciding one.
 fn print_votes(answer: &DecisionExplanation, out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["source", "vote", "why"]);
     for vote in &answer.votes {
@@ -99,7 +101,7 @@ fn print_votes(answer: &DecisionExplanation, out: &TerminalOutput) {
     table.print_to(out);
 }
 
-/// The failure for a question without an answer.
+/// The failure for a question that has no answer, for example about an unknown tool.
 fn unasked_failure(error: UnanswerableQuestion, host: &Host, tool: &str) -> Failure {
     match error {
         UnanswerableQuestion::NoTool => crate::commands::tools::no_tool(host, tool),
@@ -110,6 +112,7 @@ fn unasked_failure(error: UnanswerableQuestion, host: &Host, tool: &str) -> Fail
     }
 }
 
+/// Prints the decision in one line, for example `not allowed: home/scout calling file_write`.
 fn print_headline(
     args: &ExplainArgs,
     agent: &str,
@@ -134,10 +137,10 @@ fn print_headline(
     out.print_line("");
 }
 
-/// The tools whose target is an agent.
+/// The tools whose target is the name of an agent.
 const HAND_WORK: [&str; 2] = ["spawn_agent", "delegate_parallel"];
 
-/// Advice to the operator about a refusal.
+/// Prints for the operator what would allow a refused use.
 fn print_advice(
     args: &ExplainArgs,
     decided_by: Option<DecisionSource>,
@@ -183,7 +186,7 @@ fn print_advice(
     }
 }
 
-/// Whether a target looks like a host whose scheme was left out, such as `docs.rs`.
+/// Returns whether a target looks like a host without its scheme, for example `docs.rs`.
 fn is_bare_host(target: &str) -> bool {
     let host = target.split('/').next().unwrap_or_default();
     host.contains('.') && !host.starts_with('.') && !host.ends_with('.')

@@ -1,4 +1,4 @@
-//! `belljar limits`: the default limits, from their only table.
+//! `belljar limits`: prints the default limits of an agent.
 
 use belljar_policy::LIMITS;
 use serde_json::json;
@@ -7,6 +7,7 @@ use crate::setup::exit::{CommandExit, Failure};
 use crate::term::out::TerminalOutput;
 use crate::term::table::{self, TextTable, plain_cell};
 
+/// Runs the command: prints the table of limits, as JSON or for a person.
 pub(crate) fn run(json: bool, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     if json {
         let rows: Vec<_> = LIMITS

@@ -1,4 +1,4 @@
-//! The catalogue on the command line: agents, teams, skills, drafts, and what each may do.
+//! The commands about agents, teams, skills and drafts, and about the rights of agents.
 
 pub(crate) mod agents;
 pub(crate) mod check;

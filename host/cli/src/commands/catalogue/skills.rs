@@ -1,4 +1,4 @@
-//! `belljar skills`: the skills, and faulty files.
+//! `belljar skills`: lists and checks skills.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,10 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 use crate::term::table::{self, TextTable, plain_cell};
 
-/// Characters of a description, or of the triggers, in the list.
+/// The most characters of a skill's description or triggers in the list.
 const MAX_DESCRIPTION: usize = 80;
 
+/// Runs the command.
 pub(crate) fn run(
     args: &SkillsArgs,
     places: HomePaths,
@@ -39,6 +40,7 @@ pub(crate) fn run(
     }
 }
 
+/// Lists the skills.
 fn list_skills(
     json: bool,
     whose: &AgentOwner,
@@ -69,7 +71,7 @@ fn list_skills(
     Ok(agents::report_findings(&host.skills.problems(), out))
 }
 
-/// Checks skills by name or file; without any, all of the library.
+/// Checks the named skills or files; without a name, all skills.
 fn check_skills(
     skills: &[String],
     json: bool,
@@ -105,7 +107,7 @@ fn check_skills(
     agents::end_check(&found, json, out)
 }
 
-/// Reads a skill file; faults go to `found`.
+/// Reads a skill file; its faults are added to `found`.
 fn check_file(path: &Path, json: bool, found: &mut Vec<Diagnostic>, out: &TerminalOutput) {
     match agents::read_file::<SkillDefinition>(path) {
         FileRead::Item { item, diagnostics } => {
@@ -123,6 +125,7 @@ fn check_file(path: &Path, json: bool, found: &mut Vec<Diagnostic>, out: &Termin
     }
 }
 
+/// Prints the line about a skill without faults.
 fn print_good_skill(skill: &SkillDefinition, out: &TerminalOutput) {
     let path = skill.path.to_string_lossy();
     out.print_line(format_args!(
@@ -132,7 +135,7 @@ fn print_good_skill(skill: &SkillDefinition, out: &TerminalOutput) {
     ));
 }
 
-/// Those whom the author of a skill lets load it, in a word.
+/// Who may load a skill, as its author has said: the model, the person or both.
 fn called_by(callers: SkillCallers) -> &'static str {
     match (callers.model, callers.person) {
         (true, true) => "all",
@@ -142,6 +145,7 @@ fn called_by(callers: SkillCallers) -> &'static str {
     }
 }
 
+/// A skill as a JSON object.
 fn skill_summary(skill: &CatalogEntry<SkillDefinition>) -> Value {
     let SkillDefinition { name, description, triggers, callers, body, path, .. } =
         &skill.definition;

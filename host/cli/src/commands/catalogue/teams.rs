@@ -1,4 +1,4 @@
-//! `belljar teams`: the teams, and whether each can run.
+//! `belljar teams`: lists, checks and runs teams.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,10 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Characters of a description, or of the stages, in the list.
+/// The most characters of a team's description or stages in the list.
 const MAX_DESCRIPTION: usize = 70;
 
+/// Runs the command.
 pub(crate) fn run(
     command: &TeamsCommand,
     places: HomePaths,
@@ -41,6 +42,7 @@ pub(crate) fn run(
     }
 }
 
+/// Lists the teams, each with whether it can run.
 fn list_teams(
     json: bool,
     whose: &AgentOwner,
@@ -74,7 +76,7 @@ fn list_teams(
     Ok(agents::report_findings(&host.teams.problems(), out))
 }
 
-/// Checks teams by name or file; without any, all of the library.
+/// Checks the named teams or files; without a name, all teams.
 fn check_teams(
     teams: &[String],
     json: bool,
@@ -109,7 +111,7 @@ fn check_teams(
     agents::end_check(&found, json, out)
 }
 
-/// Reads a team file as if in the home; faults go to `found`.
+/// Reads a team file as if it were in the home; its faults are added to `found`.
 fn read_team_file(
     path: &Path,
     host: &Host,
@@ -134,7 +136,7 @@ fn read_team_file(
     }
 }
 
-/// A right that is missing is no mistake of the file.
+/// Makes an error about a missing right a warning, because it is no mistake in the file.
 pub(crate) fn soften_diagnostic(mut problem: Diagnostic) -> Diagnostic {
     if problem.code == ResolvedTeam::BLOCKED {
         problem.severity = Severity::Warning;
@@ -142,6 +144,7 @@ pub(crate) fn soften_diagnostic(mut problem: Diagnostic) -> Diagnostic {
     problem
 }
 
+/// The status of a team as a word, with its colour.
 pub(crate) fn team_status(team: &ResolvedTeam) -> (TextStyle, &'static str) {
     if team.problems.is_empty() {
         (TextStyle::Green, "ready")
@@ -152,7 +155,7 @@ pub(crate) fn team_status(team: &ResolvedTeam) -> (TextStyle, &'static str) {
     }
 }
 
-/// `gatherer, (critic + scout), writer`.
+/// The stages of a team in one line, for example `gatherer, (critic + scout), writer`.
 fn format_stages(team: &TeamDefinition) -> String {
     let stage = |stage: &belljar_definition::TeamStage| {
         let names: Vec<&str> = stage.members.iter().map(|member| member.agent.as_str()).collect();
@@ -161,6 +164,7 @@ fn format_stages(team: &TeamDefinition) -> String {
     team.stages.iter().map(stage).collect::<Vec<_>>().join(", ")
 }
 
+/// A team as a JSON object.
 fn team_summary(team: &ResolvedTeam) -> Value {
     let definition = &team.definition;
     let stages: Vec<Vec<&str>> = definition

@@ -1,4 +1,4 @@
-//! `belljar discard`: discards a run's changes in the overlay.
+//! `belljar discard`: deletes a run's changes in the overlay.
 
 use belljar_session::SessionReview;
 use belljar_store::{Store, StoredSession};
@@ -12,6 +12,7 @@ use crate::setup::exit::{CommandExit, Failure, format_error_chain};
 use crate::setup::home::HomePaths;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: finds the session, discards the selection, and writes a line of the audit log.
 pub(crate) fn run(
     args: &DiscardArgs,
     places: &HomePaths,
@@ -24,7 +25,7 @@ pub(crate) fn run(
         let gone = discard_selection(&session, &review, &paths, args.yes, out)?;
         Ok((session.id, gone))
     })?;
-    // INV-413: what changed nothing has no line in the audit log.
+    // INV-413: a discard that changed nothing has no line in the audit log.
     if gone > 0 {
         let line = (session, json!({ "files": gone }));
         of.audit_action(places, ("changes_discarded", "it is thrown away"), vec![line])?;
@@ -32,7 +33,7 @@ pub(crate) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// Discards the selection; returns the number of files.
+/// Asks the person, and discards the selected changes; returns the number of files.
 pub(crate) fn discard_selection(
     session: &StoredSession,
     review: &SessionReview,

@@ -1,4 +1,4 @@
-//! The repository of git that a directory lies in.
+//! Finds the git repository that contains a directory, for the paths in a patch.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// `git apply` takes the paths of a patch from the top of the repository even if started below, and silently
 /// skips a file outside of its starting directory.
 pub(super) fn repository_prefix(directory: &Path) -> PathBuf {
-    // Git sees directories as they are, whatever link led there.
+    // Git resolves links in the path of a directory.
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let top = directory.ancestors().find(|above| is_top(above));
     let below = top.and_then(|top| directory.strip_prefix(top).ok());
     below.map(Path::to_owned).unwrap_or_default()
 }
 
-/// Whether git takes a directory for the top of a repository. In a worktree and in a submodule `.git` is a
+/// Returns whether a directory is the top of a git repository. In a worktree and in a submodule, `.git` is a
 /// file.
 fn is_top(directory: &Path) -> bool {
     let git = directory.join(".git");

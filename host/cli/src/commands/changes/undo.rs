@@ -1,4 +1,4 @@
-//! `belljar undo`: the last apply of a run is taken back.
+//! `belljar undo`: reverts the last apply of a run.
 
 use belljar_overlay::UndoOutcome;
 use belljar_policy::ShownPath as _;
@@ -13,9 +13,10 @@ use crate::setup::home::HomePaths;
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// Paths that are named where a file has changed since.
+/// The most paths that are named if files have changed since the apply.
 const MAX_NAMED: usize = 20;
 
+/// Runs the command: finds the session, reverts its last apply, and writes a line of the audit log.
 pub(crate) fn run(
     args: &UndoArgs,
     places: &HomePaths,
@@ -36,7 +37,7 @@ pub(crate) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// Takes the last apply back; gives how many files were restored.
+/// Reverts the last apply; returns the number of restored files.
 pub(crate) fn undo_apply(review: &SessionReview, out: &TerminalOutput) -> Result<usize, Failure> {
     let mut restored = 0;
     let mut any = false;

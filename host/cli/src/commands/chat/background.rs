@@ -10,10 +10,10 @@ use belljar_store::Store;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// An ended agent: number, spec, outcome.
+/// A run that has ended: its number, parameters and outcome.
 pub(super) type Ended = (u32, RunSpec, Result<SavedOutcome, SessionError>);
 
-/// The runs, the oldest first.
+/// The runs in the background of a chat, the oldest first.
 #[derive(Default)]
 pub(super) struct BackgroundRuns {
     runs: Vec<BackgroundRun>,
@@ -28,7 +28,8 @@ struct BackgroundRun {
 }
 
 impl BackgroundRuns {
-    /// Starts a run in a separate session, and returns its number, from 1. Nobody sees the events.
+    /// Starts a run in a separate session, and returns its number, beginning with 1. Its events are not
+    /// shown.
     pub(super) fn start_run(&mut self, store: Store, host: Host, spec: RunSpec) -> u32 {
         self.started += 1;
         let cancel = CancellationToken::new();
@@ -41,12 +42,13 @@ impl BackgroundRuns {
         self.started
     }
 
-    /// The runs not taken yet, by number.
+    /// The runs that have not been returned as ended, with their numbers.
     pub(super) fn list_running(&self) -> impl Iterator<Item = (u32, &RunSpec)> {
         self.runs.iter().map(|run| (run.number, &run.spec))
     }
 
-    /// Takes the next ended run; waits for ever if none is running. Dropping the future loses nothing.
+    /// Waits for a run to end, and returns it; waits for ever if there is none. Dropping the future loses
+    /// nothing.
     pub(super) async fn next_ended(&mut self) -> Ended {
         loop {
             let runs = &mut self.runs;
@@ -60,14 +62,14 @@ impl BackgroundRuns {
             })
             .await;
             let BackgroundRun { number, spec, .. } = self.runs.remove(at);
-            // It ends whatever happens; if the runtime is gone, there is nothing to show.
+            // The task always ends. An error means that the runtime ends, and then there is nothing to show.
             if let Ok(done) = done {
                 return (number, spec, done);
             }
         }
     }
 
-    /// Stops a run, and waits for its end.
+    /// Cancels the run with this number, and waits for its end.
     pub(super) async fn stop_run(&mut self, number: u32) -> Vec<Ended> {
         let (stopped, running): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.runs).into_iter().partition(|run| run.number == number);
@@ -76,7 +78,7 @@ impl BackgroundRuns {
         await_ended(stopped).await
     }
 
-    /// Stops all, and waits for them.
+    /// Cancels all runs, and waits for their ends.
     pub(super) async fn stop_all(&mut self) -> Vec<Ended> {
         let stopped = std::mem::take(&mut self.runs);
         stopped.iter().for_each(|run| run.cancel.cancel());
@@ -84,10 +86,11 @@ impl BackgroundRuns {
     }
 }
 
+/// Waits for the ends of these runs, in their order.
 async fn await_ended(runs: Vec<BackgroundRun>) -> Vec<Ended> {
     let mut ended = Vec::with_capacity(runs.len());
     for BackgroundRun { number, spec, task, .. } in runs {
-        // It ends whatever happens; if the runtime is gone, there is nothing to show.
+        // The task always ends. An error means that the runtime ends, and then there is nothing to show.
         if let Ok(done) = task.await {
             ended.push((number, spec, done));
         }

@@ -1,4 +1,4 @@
-//! Completions of Tab: the commands, the agents behind `/agent`, the teams behind `/team`.
+//! Completion by Tab: of commands, of agents after `/agent`, and of teams after `/team`.
 
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
@@ -8,7 +8,7 @@ use rustyline::{Context, Helper};
 
 use super::slash::COMMANDS;
 
-/// The words that can be completed.
+/// The words that Tab completes.
 #[derive(Debug, Default)]
 pub(super) struct CompletionWords {
     agents: Vec<String>,
@@ -16,12 +16,12 @@ pub(super) struct CompletionWords {
 }
 
 impl CompletionWords {
-    /// The commands, and these agents and teams: plain names, no foreign text.
+    /// The commands, with these agents and teams. The names must be plain, without a stranger's text.
     pub(super) fn new(agents: Vec<String>, teams: Vec<String>) -> Self {
         Self { agents, teams }
     }
 
-    /// The beginning of the last word of `line`, and its possible completions.
+    /// The position of the last word of `line` in bytes, and the words that complete it.
     fn complete_line(&self, line: &str) -> (usize, Vec<String>) {
         let Some(command) = line.strip_prefix('/') else { return (line.len(), Vec::new()) };
         let start = line.rfind(' ').map_or(1, |at| at + 1);

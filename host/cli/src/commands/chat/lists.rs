@@ -1,4 +1,4 @@
-//! The lists that the commands of a chat show.
+//! Prints the lists that the commands of a chat show.
 
 use belljar_agent::commands::{self, CommandCall, find_called};
 use belljar_agent::skills::{SkillCaller, load_skill};
@@ -15,9 +15,10 @@ use crate::setup::home::HomePaths;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
-/// Characters of a description.
+/// The most characters of a description.
 const MAX_DESCRIPTION: usize = 70;
 
+/// `/help`: the commands of a chat.
 pub(super) fn print_help(out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["", ""]);
     for row in COMMANDS {
@@ -27,6 +28,7 @@ pub(super) fn print_help(out: &TerminalOutput) {
     out.print_line("anything else is said to the agent; Ctrl-C stops its answer");
 }
 
+/// `/agents`: the agents that can be named, with their status.
 pub(super) fn list_agents(
     host: &Host,
     places: &HomePaths,
@@ -46,6 +48,7 @@ pub(super) fn list_agents(
     Ok(())
 }
 
+/// `/teams`: the teams, with their status.
 pub(super) fn list_teams(
     host: &Host,
     places: &HomePaths,

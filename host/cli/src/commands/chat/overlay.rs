@@ -1,5 +1,5 @@
-//! `/changes`, `/apply`, `/discard` and `/undo`: the agent's changes in the overlay of this conversation, by
-//! the code of the equally named commands.
+//! `/changes`, `/apply`, `/discard` and `/undo` in a chat: the same code as the commands of these names, for
+//! the overlay of the conversation.
 
 use belljar_overlay::{ChangeStat, SessionLayers};
 use belljar_policy::ShownText;
@@ -15,10 +15,10 @@ use crate::commands::changes::{look, undo};
 use crate::setup::exit::Failure;
 use crate::term::out::TerminalOutput;
 
-/// How a person decides here.
+/// The commands with which a person decides about changes in a chat, for a note.
 const HOW: &str = "`/changes`, `/apply` or `/discard`";
 
-/// Executes one of these commands. `rest` are the paths.
+/// Executes one of these commands. `rest` = the paths after the command.
 pub(super) fn run_action(
     action: SlashAction,
     rest: &str,
@@ -62,13 +62,13 @@ pub(super) fn run_action(
     }
 }
 
-/// How much is changed.
+/// The amount of changes in the overlay.
 pub(super) async fn change_stat(layers: SessionLayers) -> Result<ChangeStat, Failure> {
     look::last_look(move |stop| SessionReview::for_layers(layers, stop).map_err(review_failure))
         .await
 }
 
-/// Says it in a line.
+/// Prints the amount of changes in one line.
 pub(super) fn print_stat(stat: &ChangeStat, out: &TerminalOutput) {
     look::say_stat(stat, HOW, out);
 }

@@ -1,5 +1,5 @@
-//! The part of `belljar doctor` about the operator's files: agents, libraries, teams, skills,
-//! names, hooks, tools.
+//! The checks of `belljar doctor` for the operator's files: agents, libraries, teams, skills, names, hooks
+//! and tools.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::setup::home::HomePaths;
 use crate::setup::host::{self, HostAssembly};
 use crate::term::out::TerminalOutput;
 
-/// Checks them, where a host can be put together.
+/// Adds these checks, if a host can be built from the settings.
 pub(super) fn check_all(places: &HomePaths, out: &TerminalOutput, checks: &mut Vec<DoctorCheck>) {
     let host = match HostAssembly::new(places, out).and_then(HostAssembly::build_host) {
         Ok(host) => host,
@@ -39,6 +39,7 @@ pub(super) fn check_all(places: &HomePaths, out: &TerminalOutput, checks: &mut V
     checks.push(DoctorCheck { details: problems, ..make_check("tools", finding, text) });
 }
 
+/// The check of agents: how many can run, and which files have errors.
 fn check_agents(host: &Host, places: &HomePaths) -> DoctorCheck {
     let agents = match resolve_all(host, &places.workspace) {
         Ok(agents) => agents,
@@ -64,6 +65,7 @@ fn check_agents(host: &Host, places: &HomePaths) -> DoctorCheck {
     check
 }
 
+/// The check of teams: how many can run.
 fn check_teams(host: &Host, places: &HomePaths) -> DoctorCheck {
     let teams = match resolve_all_teams(host, &places.workspace) {
         Ok(teams) => teams,
@@ -79,7 +81,7 @@ fn check_skills(host: &Host) -> DoctorCheck {
     check_files("skills", skills.to_string(), &host.skills.problems())
 }
 
-/// A kind of file, and the faults of some.
+/// The check of one kind of file. `problems` = the faults found in such files.
 fn check_files(name: &'static str, text: String, problems: &[Diagnostic]) -> DoctorCheck {
     let errors = problems.iter().filter(|found| found.severity == Severity::Error).count();
     let mut check = make_check(name, CheckResult::Good, format!("{text}, {errors} errors"));
@@ -90,7 +92,8 @@ fn check_files(name: &'static str, text: String, problems: &[Diagnostic]) -> Doc
     check
 }
 
-/// Names in the configuration that nothing has: a slip there grants or blocks nothing.
+/// The check of names in the settings: a name that does not exist grants or blocks nothing. `None` = all
+/// exist.
 fn check_names(host: &Host, workspace: &Path) -> Option<DoctorCheck> {
     let mut details: Vec<String> =
         agents::unknown_agents(host, workspace).iter().map(ToString::to_string).collect();
@@ -103,7 +106,7 @@ fn check_names(host: &Host, workspace: &Path) -> Option<DoctorCheck> {
         .then(|| DoctorCheck { details, ..make_check("names", CheckResult::Note, text) })
 }
 
-/// Whether installed libraries are as they were installed; nothing where there are none.
+/// The check whether the files of installed libraries are unchanged; `None` = no library is installed.
 fn check_libraries(places: &HomePaths) -> Option<DoctorCheck> {
     let installed = match LibraryLock::read(&places.libraries_directory()) {
         Ok(lock) => lock.libraries,
@@ -135,7 +138,7 @@ fn check_libraries(places: &HomePaths) -> Option<DoctorCheck> {
     Some(DoctorCheck { details: details.collect(), ..make_check("libraries", finding, text) })
 }
 
-/// Whether what the hooks run is there; nothing where there are no hooks.
+/// The check whether the programs and components of hooks exist; `None` = there are no hooks.
 fn check_hooks(host: &Host, places: &HomePaths) -> Option<DoctorCheck> {
     let checked = match host::small_runtime() {
         Ok(runtime) => runtime.block_on(host.hooks.check_all(&places.workspace)),

@@ -1,4 +1,5 @@
-//! The tenants of the server on this machine: which could not be served, and why.
+//! The check of `belljar doctor` for the server's tenants on this machine: which could not be served, and
+//! why.
 
 use belljar_definition::Settings;
 use belljar_policy::ShownText;
@@ -12,13 +13,13 @@ use crate::setup::home::HomePaths;
 use crate::setup::host;
 use crate::setup::walls::WallGaps;
 
-/// The named data root, if it has a store. Makes nothing.
+/// The data root that the command line names, if it has a store. Creates nothing.
 pub(super) fn find_data(arg: &DataArg, places: &HomePaths) -> Option<DataRoot> {
     let data = DataRoot::find_root(arg, &host::read_settings(places).ok()?, places).ok()?;
     data.store_path().is_file().then_some(data)
 }
 
-/// The gaps in the OS sandbox that looking at tenants needs besides.
+/// The gaps in the OS sandbox that are needed to look at tenants, added to `through`.
 pub(super) fn tenant_gaps(data: Option<&DataRoot>, mut through: WallGaps) -> WallGaps {
     if let Some(data) = data {
         through.read.extend(data.tenant_read_paths());
@@ -27,7 +28,7 @@ pub(super) fn tenant_gaps(data: Option<&DataRoot>, mut through: WallGaps) -> Wal
     through
 }
 
-/// One line for all tenants, where there are any beside the operator's own.
+/// The check of all tenants; `None` = there are none besides the operator's own.
 pub(super) fn check_all(
     settings: Settings,
     places: &HomePaths,
@@ -46,7 +47,7 @@ pub(super) fn check_all(
     }
 }
 
-/// The number of tenants, and the reasons for each that cannot be served.
+/// The number of tenants, and the reason for each that cannot be served.
 fn find_unservable(
     settings: Settings,
     places: &HomePaths,

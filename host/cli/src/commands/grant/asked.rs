@@ -1,4 +1,5 @@
-//! `grant --asked`: what an agent's own file asks for and is not given, and no more.
+//! `grant --asked`: grants what an agent's own file requests and the agent does not have yet, and nothing
+//! else.
 
 use belljar_agent::{Host, ResolvedAgent};
 use belljar_definition::{AgentId, GrantChange, MountSpec};
@@ -9,23 +10,25 @@ use belljar_policy::{
 use super::writes_files;
 use crate::term::out::TerminalOutput;
 
-/// The requests of an agent, sorted by their result.
+/// The requests of an agent, sorted by what happens with each.
 #[derive(Debug, Default)]
 pub(super) struct AgentRequests {
-    /// The named tools to grant, the workspace's mount, hosts.
+    /// The tools to grant.
     pub(super) tools: Vec<ToolName>,
+    /// The access to the workspace to grant; `None` = the file requests none.
     pub(super) workspace: Option<MountAccess>,
+    /// The hosts to grant.
     pub(super) hosts: Vec<HostRule>,
-    /// The requests that `--read-only` leaves out.
+    /// The requests that are not granted because of `--read-only`.
     pub(super) left_out: Vec<String>,
-    /// Tools denied by name in the operator's own grant.
+    /// The requested tools that the operator's own grant denies by name.
     denied: Vec<ToolName>,
-    /// Mounts whose directories only the operator can name.
+    /// The requested mounts whose directories only the operator can choose.
     directories: Vec<(GuestPath, MountAccess)>,
 }
 
 impl AgentRequests {
-    /// The requests of this agent; `given` are the command line's additional grants.
+    /// Sorts the requests of this agent. `given` = rights that the command line names.
     pub(super) fn for_agent(
         agent: &ResolvedAgent,
         host: &Host,
@@ -44,7 +47,7 @@ impl AgentRequests {
                 WantedRight::Tool(tool) => asks.tools.push(tool.clone()),
                 WantedRight::Host(rule) => asks.hosts.push(rule.clone()),
                 WantedRight::Mount(ask) => {
-                    // Its own word may give up writing there.
+                    // The agent's file may itself give up writing in this mount.
                     let wanted = agent.definition.asked.writes.left_of(ask.access, &ask.guest);
                     let access = if read_only { MountAccess::Read } else { wanted };
                     if access < wanted {
@@ -65,7 +68,7 @@ impl AgentRequests {
         asks
     }
 
-    /// Adds what is granted.
+    /// Adds the granted requests to a change of the agent's grant.
     pub(super) fn add_to(&self, change: &mut GrantChange) {
         change.tools.extend(self.tools.iter().map(|tool| (tool.clone(), CallPermission::Allow)));
         change.hosts.extend(self.hosts.iter().cloned());
@@ -77,7 +80,7 @@ impl AgentRequests {
         }
     }
 
-    /// The granted rights, as the agent's abilities; one item each.
+    /// The granted rights as abilities of the agent, one item each.
     pub(super) fn granted_abilities(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|tool| format!("call {tool}"));
         let hosts =
@@ -90,7 +93,7 @@ impl AgentRequests {
         tools.chain(workspace).chain(hosts).collect()
     }
 
-    /// Prints in a sentence the grants, and the requests not granted.
+    /// Prints one sentence about the granted requests, and one about the others.
     pub(super) fn print_requests(&self, id: &AgentId, out: &TerminalOutput) {
         let deeds = self.granted_abilities();
         if !deeds.is_empty() {
@@ -104,7 +107,7 @@ impl AgentRequests {
         }
     }
 
-    /// Hints about what is left to be granted otherwise.
+    /// Hints about requests that have to be granted in another form.
     pub(super) fn grant_hints(&self) -> Vec<String> {
         let mut hints = Vec::new();
         if !self.left_out.is_empty() {
@@ -128,13 +131,13 @@ impl AgentRequests {
     }
 }
 
-/// INV-159: whether the operator has denied this tool to the agent, or to its whole library: a file's request
-/// does not change the denial.
+/// INV-159: returns whether the operator has denied this tool to the agent or to its whole library. A request
+/// in a file does not change the denial.
 fn is_denied(host: &Host, agent: &ResolvedAgent, tool: &ToolName) -> bool {
     host.settings.stated_permission(&agent.id, tool) == Some(CallPermission::Deny)
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins words to `a`, `a and b` or `a, b and c`.
 fn join_sentence(parts: &[String]) -> String {
     match parts {
         [] => String::new(),

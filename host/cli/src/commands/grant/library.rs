@@ -84,7 +84,7 @@ pub(super) fn grant_whole_library(
     let members = list_members(&scope, &host, writer);
     members.iter().for_each(|member| super::keep_overlay_tools(&member.before, &mut change));
     let to = Grantee::Library(name.clone());
-    // The defaults of internal agents are the smallest, so they are compared with those.
+    // Internal agents lack some defaults of the others, so the change is computed as for an internal agent.
     let changes = [(to.clone(), Visibility::Internal, change)];
     let Some(edit) = writer.changed_text(&changes)? else {
         out.print_line(format_args!("nothing to change: `{to}` has all of that"));

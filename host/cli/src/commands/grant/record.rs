@@ -1,4 +1,4 @@
-//! The directories that a tenant may be granted, and the audit log's lines about grants.
+//! Checks the directories that a tenant may be granted, and makes the audit log's lines about grants.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::setup::home::HomePaths;
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
-/// Refuses a directory outside of the tenant's own, or write access to its home, because the tenant would not
-/// be served then.
+/// Refuses a mount outside of the tenant's own directories, or with write access to its home, because the
+/// server would then not serve the tenant.
 pub(super) fn check_mounts(whose: &AgentOwner, change: &GrantChange) -> Result<(), Failure> {
     let Some(name) = &whose.tenant else { return Ok(()) };
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -45,7 +45,8 @@ pub(super) fn check_mounts(whose: &AgentOwner, change: &GrantChange) -> Result<(
     Ok(())
 }
 
-/// Prints the new settings that a running server cannot apply before a restart, unlike the old ones.
+/// Prints the new settings that a running server can apply only after a restart. `old` and `new` = the texts
+/// of `belljar.toml`.
 pub(super) fn say_what_waits(
     of: &TenantArg,
     operator: &HomePaths,
@@ -73,7 +74,7 @@ pub(super) fn say_what_waits(
     }
 }
 
-/// The addition, as the audit log has it.
+/// The added rights, for the audit log.
 pub(super) fn addition_detail(change: &GrantChange) -> Value {
     let tools: Map<String, Value> =
         change.tools.iter().map(|(tool, word)| (tool.to_string(), json!(word))).collect();
@@ -90,7 +91,7 @@ pub(super) fn addition_detail(change: &GrantChange) -> Value {
     })
 }
 
-/// The removal, as the audit log has it.
+/// The removed rights, for the audit log.
 pub(super) fn removal_detail(removal: &GrantRemoval) -> Value {
     if removal.all {
         return json!({ "all": true });

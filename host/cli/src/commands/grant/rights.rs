@@ -1,4 +1,4 @@
-//! The rights that the options of `grant` name.
+//! Parses the rights that the options of `grant` name.
 
 use belljar_definition::{GrantChange, MountSpec};
 use belljar_policy::{
@@ -9,10 +9,10 @@ use belljar_policy::{
 use crate::args::grants::GrantArgs;
 use crate::setup::exit::Failure;
 
-/// Limits without which an agent cannot even begin.
+/// The limits without which an agent cannot even begin, so that they may not be 0.
 const NEEDED: &[&str] = &["steps", "tokens", "timeout_seconds", "prefill_timeout_seconds"];
 
-/// The rights that the options name.
+/// The change of a grant that the options describe.
 pub(super) fn parse_change(args: &GrantArgs) -> Result<GrantChange, Failure> {
     let mut change = GrantChange::default();
     for text in &args.tool {
@@ -37,7 +37,7 @@ pub(super) fn usage_failure(error: impl std::fmt::Display) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// `name`, `name=allow`, `name=ask` or `name=deny`.
+/// Parses `name`, `name=allow`, `name=ask` or `name=deny`.
 pub(super) fn parse_tool(text: &str) -> Result<(ToolName, CallPermission), Failure> {
     let (name, word) = text.split_once('=').unwrap_or((text, "allow"));
     let permission = match word {
@@ -55,7 +55,7 @@ pub(super) fn parse_tool(text: &str) -> Result<(ToolName, CallPermission), Failu
     Ok((ToolName::new(name).map_err(usage_failure)?, permission))
 }
 
-/// `/guest:access` or `/guest:/host:access`.
+/// Parses `/guest:access` or `/guest:/host:access`.
 pub(super) fn parse_mount(text: &str) -> Result<MountSpec, Failure> {
     let wrong = || {
         Failure::usage(format!("`{}` is not a mount", ShownText::clip_line(text, 200)))
@@ -84,7 +84,7 @@ pub(super) fn parse_mount(text: &str) -> Result<MountSpec, Failure> {
     Ok(MountSpec { guest, host, access })
 }
 
-/// `key=N`, digits with `_` between them.
+/// Parses `key=N`; the digits may have `_` between them.
 fn parse_limit(text: &str, limits: &mut LimitsRequest) -> Result<(), Failure> {
     let shown = ShownText::clip_line(text, 80).to_string();
     let (key, number) = text.split_once('=').ok_or_else(|| {

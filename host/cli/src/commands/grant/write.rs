@@ -1,4 +1,4 @@
-//! `belljar.toml` with a grant added: the digests of tools.
+//! Pins tools in the text of `belljar.toml`, when a grant is written.
 
 use belljar_policy::ShownPath as _;
 use belljar_policy::{CallPermission, ToolName};
@@ -9,7 +9,7 @@ use crate::setup::exit::Failure;
 use crate::setup::home::{HomePaths, MAX_COMPONENT_BYTES, read_bounded};
 use crate::setup::pins::with_digest;
 
-/// Pins the components of the operator's own tools, so that a replaced component is noticed.
+/// Pins the components of granted tools that the operator installed, so that a replaced component is refused.
 pub(super) fn pin_components<'a>(
     text: &str,
     tools: impl IntoIterator<Item = &'a (ToolName, CallPermission)>,
@@ -26,7 +26,7 @@ pub(super) fn pin_components<'a>(
             Failure::new(format!("failed to read `{}`: {error}", path.to_shown()))
         })?;
         let digest = format!("sha256:{}", Digest::hash_bytes(&wasm));
-        // `apply_grant` reports a text that does not parse, with the position.
+        // A text that does not parse is reported by `apply_grant`, with the position.
         if let Some(pinned) = with_digest(&text, tool.as_str(), &digest) {
             text = pinned;
         }

@@ -1,5 +1,5 @@
-//! `belljar init`: a configuration with a model, the stock agents and an AGENTS.md, in the
-//! operator's home; with `--workspace`, the files for that workspace. Existing files are kept.
+//! `belljar init`: writes a configuration with a model, the stock agents and an AGENTS.md into the operator's
+//! home; with `--workspace`, files for the workspace. Existing files are not changed.
 
 mod finding;
 mod model;
@@ -20,15 +20,16 @@ use belljar_policy::ShownPath as _;
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
 const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
 
-/// The file with advice for every agent.
+/// The file with instructions for every agent.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// The end of one file.
+/// What happened to one file.
 enum InitResult {
     Written,
     Kept,
 }
 
+/// Runs the command for the home or for the workspace.
 pub(super) fn run(
     args: &InitArgs,
     places: &HomePaths,
@@ -51,7 +52,7 @@ pub(super) fn run(
     model::set_up(args, places, out)
 }
 
-/// The files of a workspace, which may be a stranger's repository, so no link is followed.
+/// Writes the files of a workspace. It may be a stranger's repository, so no link is followed.
 fn init_workspace(
     places: &HomePaths,
     walls: WallRaiser<'_>,
@@ -73,7 +74,7 @@ fn init_workspace(
         let done = match below.create_file(Path::new(name), content, FileAudience::Everybody) {
             Ok(true) => InitResult::Written,
             Ok(false) => InitResult::Kept,
-            // In many repositories one name of the instructions links to another.
+            // In many repositories, AGENTS.md is a link to a file for another program.
             Err(_) if name == INSTRUCTIONS && is_link(&path) => InitResult::Kept,
             Err(error) => {
                 let why = format!("failed to write `{}`: {error}", path.to_shown());
@@ -94,6 +95,7 @@ fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink())
 }
 
+/// Prints what happened to one file.
 fn print_result(done: &InitResult, path: &Path, out: &TerminalOutput) {
     let word = match done {
         InitResult::Written => out.paint(TextStyle::Green, "wrote"),
@@ -102,6 +104,7 @@ fn print_result(done: &InitResult, path: &Path, out: &TerminalOutput) {
     out.print_line(format_args!("{word} {}", path.to_shown()));
 }
 
+/// The files of a home, with their contents.
 fn home_files(places: &HomePaths) -> Result<Vec<(PathBuf, &'static [u8])>, Failure> {
     let mut files = vec![
         (places.config_path(), HOME_CONFIG.as_bytes()),
@@ -114,6 +117,7 @@ fn home_files(places: &HomePaths) -> Result<Vec<(PathBuf, &'static [u8])>, Failu
     Ok(files)
 }
 
+/// The files of a workspace, with their contents.
 fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
     Ok([
         (".belljar/belljar.toml", WORKSPACE_CONFIG.as_bytes()),
@@ -121,8 +125,8 @@ fn workspace_files() -> Result<[(&'static str, &'static [u8]); 2], Failure> {
     ])
 }
 
-/// Writes a file of the home unless the name is taken, even by a dangling link. The file is private, with its
-/// new directories.
+/// Writes a file of the home, unless the name is taken, even by a link to nothing. The file and its new
+/// directories are private to their owner.
 fn write_new(home: &Path, path: &Path, content: &[u8]) -> io::Result<InitResult> {
     let unnamed = || io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
     let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(unnamed)?;
@@ -139,7 +143,7 @@ mod tests {
     use super::*;
     use belljar_definition::Settings;
 
-    /// The examples of a template, as they are once the `#` is removed.
+    /// The text of a template, with the `#` before its examples removed.
     fn with_examples(template: &str) -> String {
         let line = |line: &str| match line.strip_prefix('#') {
             Some(example) if !example.is_empty() && !example.starts_with(' ') => {

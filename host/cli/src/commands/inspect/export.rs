@@ -9,10 +9,10 @@ use crate::setup::data::store_failure;
 use crate::setup::exit::Failure;
 use crate::term::out::TerminalOutput;
 
-/// The version of the object's form.
+/// The version of the exported object's form.
 const EXPORT_VERSION: u32 = 1;
 
-/// Everything of a session.
+/// Makes the JSON object with everything stored of a session.
 pub(crate) async fn export_session(
     store: &Store,
     session: StoredSession,
@@ -44,7 +44,7 @@ pub(crate) async fn export_session(
     }))
 }
 
-/// The files, their bytes in base64.
+/// The files of a session, with their bytes in base64.
 async fn export_attachments(
     store: &Store,
     session: &str,
@@ -61,6 +61,7 @@ async fn export_attachments(
     Ok(files)
 }
 
+/// All events of a session, page by page.
 async fn export_events(store: &Store, session: &str) -> Result<Vec<Value>, Failure> {
     let (mut events, mut after) = (Vec::new(), 0);
     loop {
@@ -76,7 +77,7 @@ async fn export_events(store: &Store, session: &str) -> Result<Vec<Value>, Failu
     }
 }
 
-/// The store gives the latest of them only.
+/// Warns if the store returned only the latest part of a list.
 fn warn_if_cut(what: &str, count: usize, out: &TerminalOutput) {
     if u32::try_from(count).is_ok_and(|count| count >= MAX_LISTED) {
         out.print_warning(format_args!(

@@ -1,4 +1,4 @@
-//! Views of past work, stored data, and the sandbox's guarantees.
+//! The commands that show past runs and stored data, and that attack the sandbox.
 
 pub(crate) mod context;
 pub(crate) mod export;

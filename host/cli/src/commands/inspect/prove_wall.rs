@@ -1,4 +1,5 @@
-//! `belljar prove --wall`: the child that raises the wall of `serve` and attacks from behind it.
+//! `belljar prove --wall`: the child process that raises the OS sandbox of `serve`, and attacks from behind
+//! it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,14 +17,14 @@ use crate::setup::host;
 use crate::setup::walls::{self, WallRaiser};
 use crate::term::out::TerminalOutput;
 
-/// The part whose children are this program.
+/// The part whose attacks run in children of this program.
 pub(crate) fn wall_part() -> Result<WallPart, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("failed to find the running program: {error}")))?;
     Ok(WallPart::new(program, vec![walls::ATTACK.into()], vec![walls::VICTIM.into()]))
 }
 
-/// The body of the child.
+/// Runs the child: raises the OS sandbox, makes one attack, and reports its result.
 pub(crate) fn run_attack(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let out = TerminalOutput::new(false, false);
     let mut word = || words.next().and_then(|word| word.into_string().ok()).unwrap_or_default();
@@ -41,7 +42,7 @@ pub(crate) fn run_attack(mut words: impl Iterator<Item = OsString>) -> ExitCode 
     }
 }
 
-/// The wall of `belljar serve`, around the stage.
+/// Raises the OS sandbox of `belljar serve` around the temporary directory `root`.
 fn raise_wall(
     root: &Path,
     out: &TerminalOutput,

@@ -1,4 +1,4 @@
-//! How a replay is shown: a row for each call, and what differs first.
+//! Shows a replay: a row for each call, and the first difference.
 
 use belljar_agent::{CallComparison, CallText, ReplayedCall};
 use belljar_policy::ShownText;
@@ -11,9 +11,10 @@ use crate::term::diff;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Characters of a reason in the table.
+/// The most characters of a reason in the table.
 const MAX_WHY: usize = 120;
 
+/// Prints a replay as JSON, or as a table with the first difference and notes.
 pub(crate) fn show_replay(
     replayed: &EndedReplay,
     json: bool,
@@ -44,7 +45,7 @@ pub(crate) fn show_replay(
     Ok(())
 }
 
-/// The replay for programs.
+/// A replay as a JSON object.
 fn replay_json(replayed: &EndedReplay) -> serde_json::Value {
     let run = &replayed.run;
     let differences = replayed.calls.iter().filter(|call| call.result.is_difference()).count();
@@ -63,13 +64,14 @@ fn replay_json(replayed: &EndedReplay) -> serde_json::Value {
     })
 }
 
-/// The calls by agent, each agent's in its own order.
+/// The calls sorted by agent; each agent's calls stay in their order.
 fn sort_by_agent(replayed: &EndedReplay) -> Vec<&ReplayedCall> {
     let mut calls: Vec<&ReplayedCall> = replayed.calls.iter().collect();
     calls.sort_by(|a, b| (&a.agent, a.step, a.position).cmp(&(&b.agent, b.step, b.position)));
     calls
 }
 
+/// Prints a row for each call with its result.
 fn print_table(replayed: &EndedReplay, out: &TerminalOutput) {
     if replayed.calls.is_empty() {
         return;
@@ -95,7 +97,7 @@ fn print_table(replayed: &EndedReplay, out: &TerminalOutput) {
     table.print_to(out);
 }
 
-/// The first difference, and how the two results differ.
+/// Prints the first call whose result differs, with both results.
 fn print_difference(call: &ReplayedCall, out: &TerminalOutput) {
     let (agent, tool) = (ShownText::new(&call.agent), ShownText::clip_line(&call.tool, 64));
     out.print_line("");
@@ -119,7 +121,7 @@ fn print_difference(call: &ReplayedCall, out: &TerminalOutput) {
     out.print_line("");
 }
 
-/// How many calls compare how, on one line.
+/// The number of calls with each result, on one line.
 fn count_summary(replayed: &EndedReplay) -> String {
     let all = [
         CallComparison::Same,

@@ -1,4 +1,4 @@
-//! `belljar man`: the manual, made of what `--help` says.
+//! `belljar man`: makes the pages of the manual from the texts of `--help`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::setup::exit::{CommandExit, Failure};
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// The section of the manual for programs that a person starts.
+/// The manual's section for programs that a person starts.
 const SECTION: &str = "1";
 
 /// Prints the page of `belljar` itself, or writes all pages into `dir`, for example `belljar-run.1`.
@@ -30,6 +30,7 @@ pub(crate) fn run(
     Ok(CommandExit::Completed)
 }
 
+/// Writes the pages into a directory, which is made if missing.
 fn write_pages(
     pages: &[(String, String)],
     dir: &Path,
@@ -38,7 +39,7 @@ fn write_pages(
     let failed = |error: std::io::Error| {
         Failure::new(format!("failed to write the manual to `{}`: {error}", dir.to_shown()))
     };
-    // A directory inside the person's working directory may be a stranger's.
+    // A directory below the person's working directory may be a stranger's, so no link in it is followed.
     let here = std::env::current_dir().map_err(failed)?;
     let place = below::output_directory(dir, &here).map_err(failed)?;
     walls.raise_around(&[place.path()]);
@@ -59,8 +60,9 @@ fn manual_pages() -> Vec<(String, String)> {
     pages
 }
 
+/// Adds the page of a command, and the pages of its subcommands.
 fn collect_pages(command: &Command, pages: &mut Vec<(String, String)>) {
-    // A subcommand includes its parents, for example `belljar-agents-list`.
+    // The name of a subcommand includes its parents, for example `belljar-agents-list`.
     let name = command.get_display_name().unwrap_or(command.get_name());
     let man = Man::new(command.clone())
         .title(name.to_uppercase())

@@ -1,4 +1,4 @@
-//! Texts made of the command line's own definition: the manual, and completions for shells.
+//! The commands that print texts about the command line itself: the manual, and completions for shells.
 
 pub(crate) mod completions;
 pub(crate) mod man;

@@ -1,4 +1,5 @@
-//! The address on this machine to which a person's browser returns.
+//! The callback of a login: an address on this machine, to which the person's browser returns with the
+//! issuer's answer.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
@@ -10,23 +11,23 @@ use tokio::time::timeout;
 
 use crate::setup::exit::Failure;
 
-/// The only path that is answered.
+/// The only path that gets an answer.
 const PATH: &str = "/callback";
 
-/// How long a person has to say yes.
+/// The time that a person has to log in.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long one visitor may take for a request.
+/// The time limit of one visitor's request.
 const VISIT: Duration = Duration::from_secs(5);
 
-/// The most visitors that are answered, because any program of this machine and any page in a browser may be
+/// The most visitors that get an answer, because any program of this machine and any page in a browser can be
 /// one.
 const MAX_VISITORS: usize = 1_000;
 
 /// The most bytes of a visitor's request.
 const MAX_REQUEST: usize = 16 << 10;
 
-/// A listening address on this machine. Make it before the OS sandbox goes up, because listening is refused
+/// The listening callback address. Made before the OS sandbox is raised, because listening is refused
 /// afterwards.
 pub(super) struct LoginCallback {
     listener: TcpListener,
@@ -34,6 +35,7 @@ pub(super) struct LoginCallback {
 }
 
 impl LoginCallback {
+    /// Listens on a free port of this machine's loopback address.
     pub(super) fn open_listener() -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(format!("failed to listen on this machine for the answer: {error}"))
@@ -73,8 +75,7 @@ impl LoginCallback {
     }
 }
 
-/// Reads a request for `/callback`, and returns the query behind `?`. `None` = another request, or not a
-/// readable one.
+/// Reads a request for `/callback`, and returns its query. `None` = another request, or a malformed one.
 async fn read_query(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     while !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -87,6 +88,7 @@ async fn read_query(stream: &mut TcpStream) -> Option<String> {
     target.strip_prefix(PATH)?.strip_prefix('?').map(str::to_owned)
 }
 
+/// Sends the answer to a visitor. `heard` = the visitor is the browser with the issuer's answer.
 async fn send_reply(stream: &mut TcpStream, heard: bool) -> std::io::Result<()> {
     let (status, text) = match heard {
         true => ("200 OK", "belljar has your answer. You can close this page.\n"),

@@ -1,4 +1,4 @@
-//! The known clients: the settings file of each, and the entry in it.
+//! The known MCP clients: the settings file of each, and the entry with which it starts belljar.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use crate::args::mcp::McpClient;
 use crate::setup::home::HomePaths;
 
-/// The form of a file.
+/// The format of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientFileForm {
     Json,
     Toml,
 }
 
-/// The entry of a client, and where it belongs.
+/// The entry for a client, and the file that it belongs into.
 #[derive(Debug)]
 pub(super) struct ClientEntry {
-    /// `None` = below a home directory that is missing.
+    /// The client's file; `None` = its directory is unknown, because there is no home directory.
     pub(super) file: Option<PathBuf>,
     pub(super) form: ClientFileForm,
-    /// The key that has the servers.
+    /// The key in the file below which the servers are listed.
     pub(super) table: &'static str,
     pub(super) value: Value,
-    /// The client has one workspace, whichever project is open in it.
+    /// True if the client uses the same entry, and so the same workspace, for all projects.
     pub(super) for_all: bool,
 }
 
@@ -51,7 +51,8 @@ pub(super) fn client_entry(
             (below(CLAUDE_DESKTOP), ClientFileForm::Json, "mcpServers", plain)
         }
         McpClient::Cursor => {
-            // Cursor has one file for all projects, and replaces this variable by the open project.
+            // Cursor has one file for all projects, and replaces this variable by the path of the open
+            // project.
             let args = json!(["mcp", "--workspace", "${workspaceFolder}"]);
             let value = json!({"command": command, "args": args});
             (below(".cursor/mcp.json"), ClientFileForm::Json, "mcpServers", value)
@@ -75,7 +76,7 @@ pub(super) fn client_entry(
             (of_project(".gemini/settings.json"), ClientFileForm::Json, "mcpServers", plain)
         }
     };
-    // A client starts it with an environment of its own, which lacks these.
+    // A client starts belljar with its own environment, which may lack these variables.
     let variables: serde_json::Map<String, Value> = places
         .path_variables()
         .into_iter()
@@ -89,7 +90,7 @@ pub(super) fn client_entry(
     ClientEntry { file, form, table, value, for_all }
 }
 
-/// Where Claude Desktop reads its servers.
+/// The file in which Claude Desktop lists its servers, below the home directory.
 #[cfg(target_os = "macos")]
 const CLAUDE_DESKTOP: &str = "Library/Application Support/Claude/claude_desktop_config.json";
 #[cfg(not(target_os = "macos"))]

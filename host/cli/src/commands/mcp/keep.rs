@@ -1,5 +1,5 @@
-//! The offer of a server, stored as accepted if a person has seen exactly this offer and agrees; the same for
-//! remote servers and commands.
+//! Accepts the tools that an MCP server offers: they are stored if a person has seen exactly this offer and
+//! agrees. Used for remote servers and for commands.
 
 use std::path::{Path, PathBuf};
 
@@ -18,17 +18,17 @@ use crate::setup::home::HomePaths;
 use crate::term::diff;
 use crate::term::out::{TerminalOutput, TextStyle};
 
-/// The offer of a server, as it is now.
+/// The tools that a server offers at present.
 pub(super) struct ServerOffer<'a> {
     pub(super) server: &'a Server,
-    /// The server's kind, `url` or `command`, for the audit log.
+    /// The kind of server for the audit log: `url` or `command`.
     pub(super) at: &'static str,
     pub(super) address: &'a str,
     pub(super) listing: &'a ToolListing,
 }
 
 impl ServerOffer<'_> {
-    /// The difference from the accepted tools. Prints the left-out ones.
+    /// The difference from the accepted tools. Also prints the offered tools that cannot be used.
     pub(super) fn find_difference(&self, out: &TerminalOutput) -> ListingDifference {
         let before: Vec<ListedTool> = self.server.tools().values().cloned().collect();
         for tool in &self.listing.left_out {
@@ -37,7 +37,7 @@ impl ServerOffer<'_> {
         self.listing.diff_accepted(&before)
     }
 
-    /// Says that there is nothing to accept.
+    /// Prints that there is nothing to accept.
     pub(super) fn report_unchanged(&self, out: &TerminalOutput) -> CommandExit {
         out.print_line(format_args!(
             "nothing changed at `{}`: {}",
@@ -47,7 +47,8 @@ impl ServerOffer<'_> {
         CommandExit::Completed
     }
 
-    /// Shows the offer to a person, and stores it if they agree. `accept`: the digest shown before.
+    /// Shows the offer to a person, and stores it if they agree. `accept` = the digest of an offer that the
+    /// person has seen before.
     pub(super) fn store_if_agreed(
         &self,
         difference: &ListingDifference,
@@ -84,8 +85,8 @@ impl ServerOffer<'_> {
         Ok(CommandExit::Completed)
     }
 
-    /// A digest of the address and of every word that models would read. Uncut, because a hostile server
-    /// could otherwise find two offers with one short digest.
+    /// A digest of the address and of every word that models would read. Not shortened, because a hostile
+    /// server could otherwise find two offers with the same short digest.
     fn offer_digest(&self) -> String {
         let mut all = self.address.to_owned();
         for tool in &self.listing.tools {
@@ -95,6 +96,7 @@ impl ServerOffer<'_> {
         Digest::hash_bytes(all.as_bytes()).to_string()
     }
 
+    /// The number of offered tools in words.
     fn format_tool_count(&self) -> String {
         match self.listing.tools.len() {
             1 => "1 tool".to_owned(),
@@ -103,14 +105,15 @@ impl ServerOffer<'_> {
     }
 }
 
-/// Prints the requests that the server may make, by `belljar.toml`.
+/// Prints what the server may request during a call, by `belljar.toml`.
 fn print_grants(granted: &ServerGrants, out: &TerminalOutput) {
     for grant in list_grants(granted) {
         out.print_line(format_args!("it may ask for {grant}"));
     }
 }
 
-/// The same, one after the other.
+/// What the server may request during a call, by `belljar.toml`, one item each, for example forms for the
+/// person.
 pub(super) fn list_grants(granted: &ServerGrants) -> Vec<String> {
     let forms = granted.elicitation.then(|| "forms, which are put to you".to_owned());
     let texts = granted.sampling.as_ref().map(|it| {
@@ -121,6 +124,7 @@ pub(super) fn list_grants(granted: &ServerGrants) -> Vec<String> {
     [forms, texts, roots].into_iter().flatten().collect()
 }
 
+/// Prints the new, changed and removed tools, for a person to judge.
 fn show_difference(difference: &ListingDifference, out: &TerminalOutput) {
     let heading = |word: &str, tool: &ListedTool| {
         out.print_line(format_args!("{} {}", out.paint(TextStyle::Bold, word), tool.name));
@@ -140,13 +144,13 @@ fn show_difference(difference: &ListingDifference, out: &TerminalOutput) {
     }
 }
 
-/// All that a model is told of a tool.
+/// Everything that a model is told about a tool.
 fn tool_words(tool: &ListedTool) -> String {
     let schema = serde_json::to_string_pretty(&tool.schema).unwrap_or_default();
     format!("{}\n{schema}\n", tool.description)
 }
 
-/// Suspicious signs, for a person to check before agreeing, by the rules for libraries.
+/// Prints suspicious signs in the offer, by the rules for libraries, for a person to check first.
 fn print_suspicions(difference: &ListingDifference, out: &TerminalOutput) {
     let changed = difference.changed.iter().map(|(_, now)| now);
     let tools = difference.added.iter().chain(changed);
@@ -169,8 +173,8 @@ fn print_suspicions(difference: &ListingDifference, out: &TerminalOutput) {
     }
 }
 
-/// INV-312: whether a person has seen exactly this offer, and agrees. `again`: the command for agreeing
-/// later.
+/// INV-312: returns whether a person has seen exactly this offer, and agrees. `again` = the command with
+/// which they can agree later.
 fn ask_agreement(
     accept: Option<&str>,
     (name, digest): (&str, &str),

@@ -1,4 +1,4 @@
-//! `belljar mcp list`. No server is asked for anything, and none is started.
+//! `belljar mcp list`: lists the configured MCP servers. Sends no request to a server, and starts none.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
+/// Runs the command: prints each server with its accepted tools, as JSON or for a person.
 pub(super) fn run(
     json: bool,
     of: &TenantArg,
@@ -79,7 +80,8 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// Whether the program of each server differs from the accepted one. If unknown, the first call reports it.
+/// Returns for each server whether its program differs from the accepted one. If this is unknown here, the
+/// first call reports it.
 fn changed_programs(host: &Host) -> Result<Vec<bool>, Failure> {
     let (budget, limits) =
         (Budget::new_root(BudgetLevel::Tenant, BudgetCaps::unlimited()), Limits::default());

@@ -1,5 +1,5 @@
-//! `belljar mcp login`: a token for a server, with a person's consent in a browser. The token is stored in
-//! the home, and never shown.
+//! `belljar mcp login`: gets a token for an MCP server, after a person's consent in a browser. The token is
+//! stored in the home, and never printed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,9 +24,11 @@ use crate::setup::walls::WallRaiser;
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
-/// How long a server and its issuer have to answer.
+/// The time limit for the server and its issuer together.
 const MAX_ASKING: Duration = Duration::from_secs(60);
 
+/// Runs the command: opens the callback address, raises the OS sandbox, waits for the person, and stores the
+/// tokens.
 pub(super) fn run(
     args: &LoginArgs,
     operator: &HomePaths,
@@ -62,6 +64,7 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
+/// Asks the issuer for tokens: prints the address for the person's browser, and waits for the answer.
 fn login_tokens(
     server: &Arc<Server>,
     host: &Host,
@@ -101,6 +104,7 @@ fn login_tokens(
     })
 }
 
+/// Runs `asking` with the time limit; the errors name the server.
 async fn within_deadline<T>(
     name: &str,
     asking: impl Future<Output = Result<T, AuthError>>,

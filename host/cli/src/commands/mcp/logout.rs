@@ -1,4 +1,4 @@
-//! `belljar mcp logout`: removes the token of a server. Its issuer is not told.
+//! `belljar mcp logout`: removes the token of an MCP server from this machine. The issuer is not informed.
 
 use belljar_catalogue::TokenFiles;
 use belljar_policy::ShownText;
@@ -11,13 +11,14 @@ use crate::setup::home::{HomePaths, not_written};
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: deletes the token, and writes a line of the audit log.
 pub(super) fn run(
     name: &str,
     of: &TenantArg,
     operator: &HomePaths,
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
-    // The server need not be configured any more; its token is to go all the same.
+    // The server may have been removed from the settings; its token can still be deleted.
     let fits = !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let shown = ShownText::clip_line(name, 60);

@@ -1,6 +1,6 @@
-//! `belljar mcp`: tools and agents for a client that speaks MCP and starts this program. Stdout has the
-//! protocol and nothing else. The other direction is below: `list`, `review`, `login` and `logout` manage
-//! servers whose tools belljar's agents may be granted.
+//! `belljar mcp`: offers belljar's tools and agents to a client that speaks MCP and starts this program.
+//! Stdout has only messages of the protocol. The commands below it are for the other direction: `list`,
+//! `review`, `login` and `logout` manage MCP servers whose tools belljar's agents may be granted.
 
 mod callback;
 mod clients;
@@ -34,13 +34,15 @@ use crate::setup::threads;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// Simultaneous jars of the client's turns, and waiting turns.
+/// The most simultaneous jars of the client's turns, and the most waiting turns.
 const JARS: usize = 256;
 const QUEUE: usize = 256;
 
-/// How long turns may take to end after their client. A remaining turn is resumed at the next query.
+/// The time that turns have to end after their client has gone. A turn that is still running is resumed at
+/// the next start.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// Runs one of the commands, or serves a client.
 pub(super) fn run(
     args: &McpArgs,
     places: &HomePaths,
@@ -61,6 +63,7 @@ pub(super) fn run(
     }
 }
 
+/// Serves the client that has started this process, until it closes stdin.
 fn serve_tools(
     args: &McpArgs,
     places: &HomePaths,
@@ -93,17 +96,17 @@ fn serve_tools(
         host::cancel_on_interrupt(&stop, out);
         Ok::<_, Failure>((service, store, stop))
     })?;
-    // A client asks and waits for the answer, and its jar makes one call after another: a thread of its own
-    // answers fastest. The store and agents use the others.
+    // The client waits for each answer, and its jar makes one call after another, so a separate thread
+    // answers fastest. The store and agents use the other threads.
     let own = host::small_runtime()?;
     let served = own.block_on(async {
         let served = serve_stdio(service.clone(), stop).await;
-        // Its requests end meanwhile too: each tells its turn that the client has gone.
+        // Requests of the client end meanwhile too: each tells its turn that the client has gone.
         service.drain_turns(DRAIN).await;
         served
     });
-    // A thread that still reads must not keep the process alive, and a remaining request must not keep a
-    // connection of the store.
+    // A thread that still reads stdin must not keep the process alive, and a remaining request must not keep
+    // the store open.
     own.shutdown_background();
     runtime.block_on(store.close());
     runtime.shutdown_background();
@@ -111,9 +114,10 @@ fn serve_tools(
     served.map(|()| CommandExit::Completed)
 }
 
-/// How it is meant to be started.
+/// The hint for a person who starts this command on a terminal.
 const HINT: &str = "a client starts this command itself: `belljar mcp config CLIENT` says how";
 
+/// Builds the host, with a transcript in place of the models if one is given.
 fn assemble_host(
     transcript: Option<&Path>,
     places: &HomePaths,

@@ -1,4 +1,5 @@
-//! `belljar mcp review` for a server that is a command: the offered tools, the program, and its rights.
+//! `belljar mcp review` for an MCP server that is a command: shows its tools, its program and the program's
+//! rights.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use crate::setup::walls::WallRaiser;
 use crate::setup::whose::AgentOwner;
 use crate::term::out::{TerminalOutput, TextStyle};
 
-/// Reviews a server that is a command; `None` = another kind.
+/// Reviews the server, if it is a command; `None` = it is another kind of server.
 pub(super) fn review_program(
     name: &str,
     accept: Option<&str>,
@@ -68,7 +69,7 @@ pub(super) fn review_program(
     offer.store_if_agreed(&difference, accept, (of, operator), &directory, out).map(Some)
 }
 
-/// The digest of the program, and the tools listed by the program with that digest.
+/// Starts the program; returns its digest, and the tools that exactly this program has listed.
 fn list_program_tools(
     server: &Arc<Server>,
     host: &Host,
@@ -92,7 +93,7 @@ fn list_program_tools(
     })
 }
 
-/// The rights of the program, by `belljar.toml`.
+/// Prints the rights that `belljar.toml` gives the program.
 fn print_rights(program: &McpProgram, out: &TerminalOutput) {
     let paths = |word: &str, paths: &BTreeSet<PathBuf>| {
         for path in paths {

@@ -1,5 +1,5 @@
-//! `belljar mcp review`: a server's present offer, beside the accepted one. Only an offer that a person has
-//! seen is accepted: in the same process, or by its digest.
+//! `belljar mcp review`: shows what an MCP server offers now, compared with what was accepted. Only an offer
+//! that a person has seen can be accepted: in the same process, or by its digest.
 
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ use crate::setup::walls::WallRaiser;
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: lists the server's tools, shows the differences, and stores the offer if the person
+/// agrees.
 pub(super) fn run(
     name: &str,
     accept: Option<&str>,
@@ -51,7 +53,7 @@ pub(super) fn run(
     offer.store_if_agreed(&difference, accept, (of, operator), &directory, out)
 }
 
-/// Lists the tools of the server, through the gate.
+/// Lists the server's tools, through the gate as in a run.
 fn list_server_tools(
     server: &Arc<Server>,
     host: &belljar_agent::Host,

@@ -1,5 +1,5 @@
-//! The common part of `review`, `login` and `logout`: the named server, and the gaps in the OS sandbox for
-//! the audit log.
+//! The common part of `mcp review`, `login` and `logout`: finding the named server, and the gaps in the OS
+//! sandbox for the audit log.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::setup::exit::Failure;
 use crate::setup::home::HomePaths;
 use crate::setup::walls::WallGaps;
 
-/// The server of this name in `belljar.toml`.
+/// Finds the section of this server in `belljar.toml`; an error if there is none.
 pub(super) fn server_setting<'a>(
     settings: &'a Settings,
     name: &str,
@@ -37,14 +37,14 @@ pub(super) fn server_setting<'a>(
     })
 }
 
-/// The server of this name, ready to be asked.
+/// Finds this server among the host's, so that requests can be sent to it.
 pub(super) fn find_server(host: &Host, name: &str) -> Result<Arc<Server>, Failure> {
     let server = host.tools.servers().iter().find(|server| server.name() == name).cloned();
     server.ok_or_else(|| Failure::usage(format!("`{name}` has no proper address")))
 }
 
-/// The gaps in the OS sandbox for the tenant's look-up, and for the audit log, which is made here if missing,
-/// because that is impossible behind the sandbox.
+/// The gaps in the OS sandbox for looking up the tenant, and for the audit log. A missing audit log is made
+/// here, because that is impossible behind the sandbox.
 pub(super) fn wall_gaps(of: &TenantArg, operator: &HomePaths) -> Result<WallGaps, Failure> {
     let data = of.data_root(operator)?;
     data.create_root(operator)?;
@@ -52,7 +52,7 @@ pub(super) fn wall_gaps(of: &TenantArg, operator: &HomePaths) -> Result<WallGaps
     Ok(WallGaps { read, write, data: Some(data.root_path().to_path_buf()), ..WallGaps::default() })
 }
 
-/// The means to ask a server outside of any run.
+/// The parameters of a request to a server outside of any run.
 pub(super) fn call_spec<'a>(
     host: &'a Host,
     budget: &'a Budget,

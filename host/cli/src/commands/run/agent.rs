@@ -1,4 +1,4 @@
-//! `belljar run`: one agent, one task.
+//! `belljar run`: runs one agent on one task.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use crate::setup::home::HomePaths;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// The stock agent that runs where none is named.
+/// The agent that runs if the command names none; it is part of belljar.
 pub(crate) const DEFAULT_AGENT: &str = "general-purpose";
 
+/// Runs the command: resolves the agent, and runs it.
 pub(crate) fn run(
     args: &RunArgs,
     places: &HomePaths,

@@ -1,4 +1,4 @@
-//! Saves the files handed over by tools where the person wants them.
+//! Saves the files that tools handed over into the directory that the person chose.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::setup::home::{HomePaths, create_private};
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// Most bytes of a file name; common file systems allow 255.
+/// Most bytes of a file name; common file systems allow 255, and a number may be added.
 const MAX_NAME: usize = 120;
 
-/// Tries at a free name, `report-2.txt` and so on, before one attachment is given up.
+/// The most attempts to find a free name, for example `report-2.txt`, before an attachment is not saved.
 const MAX_TRIES: u32 = 1_000;
 
-/// Saves the attachments of the run and its subagents, and notes the place in each. A failure is a warning:
-/// the rest of the outcome still counts.
+/// Saves the attachments of the run and its subagents, and writes the path into each. A failure is only a
+/// warning, because the rest of the outcome still counts.
 pub(crate) fn save_attachments(
     outcome: &mut Outcome,
     to: Option<&Path>,
@@ -48,6 +48,7 @@ pub(crate) fn save_attachments(
     });
 }
 
+/// Calls `work` for each attachment of an outcome and of its subagents.
 fn for_each_attachment(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachment)) {
     outcome.attachments.iter_mut().for_each(&mut *work);
     for child in &mut outcome.children {
@@ -55,7 +56,7 @@ fn for_each_attachment(outcome: &mut Outcome, work: &mut dyn FnMut(&mut Attachme
     }
 }
 
-/// Writes a new file and never over an existing one, nor through a link.
+/// Writes a new file. An existing file is not replaced, and no link is followed.
 fn write_attachment(
     attachment: &Attachment,
     directory: &DirectoryHandle,
@@ -66,7 +67,7 @@ fn write_attachment(
         let name = PathBuf::from(numbered_name(&name, number));
         match directory.create_file(&name, &attachment.data, whose) {
             Ok(true) => return Ok(directory.path().join(name)),
-            // A file or something else is there already.
+            // The name is taken, so the next number is tried.
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             Err(error) => return Err(error),
@@ -75,8 +76,8 @@ fn write_attachment(
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many files of that name"))
 }
 
-/// A stranger's name as a plain file name: no separators, no leading dot or dash, no characters with a
-/// meaning for a shell or a terminal.
+/// Makes a plain file name of a stranger's: without separators, without a dot or dash at its beginning, and
+/// without characters that have a meaning for a shell or a terminal.
 fn file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut plain = String::new();
@@ -91,7 +92,7 @@ fn file_name(name: &str) -> String {
     if plain.is_empty() { "attachment".to_owned() } else { plain.to_owned() }
 }
 
-/// `report.txt`, `report-2.txt`, ...
+/// Adds a number before the ending: `report.txt`, `report-2.txt`, ...
 fn numbered_name(name: &str, number: u32) -> String {
     match (number, name.rsplit_once('.')) {
         (1, _) => name.to_owned(),

@@ -1,5 +1,5 @@
-//! `belljar demo`: a scripted model, real tools in real jars, over a workspace that is copied
-//! to a temporary directory. Needs no configuration, no key and no network.
+//! `belljar demo`: a scripted model with real tools in real jars, on a workspace in a temporary directory.
+//! Needs no configuration, no key and no network.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use crate::setup::walls::{WallGaps, WallRaiser};
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::progress::{LineTarget, RunProgress};
 
-/// The agent that the demo's task goes to.
+/// The agent that gets the demo's task.
 const AGENT: &str = "keeper";
 
+/// Runs the demo: unpacks its files, raises the OS sandbox, runs the agent, and prints the result.
 pub(crate) fn run(walls: WallRaiser<'_>, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     let temporary = tempfile::Builder::new()
         .prefix("belljar-demo-")
@@ -54,10 +55,10 @@ pub(crate) fn run(walls: WallRaiser<'_>, out: &TerminalOutput) -> Result<Command
     print_conclusion(&outcome, out)
 }
 
-/// Unpacks the demo's agents and workspace. From the person's own home only the cache of compiled components
-/// is used, so that the next run starts at once.
+/// Unpacks the demo's agents and workspace. From the person's own home, only the cache of compiled components
+/// is used, so that the next run starts faster.
 fn unpack_demo(temporary: &Path) -> Result<HomePaths, Failure> {
-    // Canonical, because mounts and grants name directories without links.
+    // With links resolved, because mounts and grants name directories without links.
     let temporary = temporary.canonicalize().map_err(|error| {
         Failure::new(format!("failed to open the temporary directory: {error}"))
     })?;
@@ -74,6 +75,7 @@ fn is_writable(directory: &Path) -> bool {
     tempfile::tempfile_in(directory).is_ok()
 }
 
+/// Prints what the demo does, and its task.
 fn print_introduction(task: &str, out: &TerminalOutput) {
     out.print_line(out.paint(TextStyle::Bold, "belljar demo"));
     out.print_line(
@@ -84,6 +86,7 @@ fn print_introduction(task: &str, out: &TerminalOutput) {
     out.print_line("");
 }
 
+/// Prints the answer and the receipts, and returns the exit code.
 fn print_conclusion(outcome: &Outcome, out: &TerminalOutput) -> Result<CommandExit, Failure> {
     out.print_line("");
     out.print_line(out.paint(TextStyle::Bold, "answer"));

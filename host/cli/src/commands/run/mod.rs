@@ -1,4 +1,4 @@
-//! Runs of one agent or one team.
+//! The commands that run one agent or one team.
 
 pub(crate) mod agent;
 pub(crate) mod attachments;

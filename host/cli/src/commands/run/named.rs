@@ -1,11 +1,12 @@
-//! Whether the agent's own file, the settings or the person named a refused host. A host named only by a
-//! model or a tool may be an attacker's, and a command ready for pasting would open the way to it.
+//! Finds out whether the agent's own file, the settings or the person named a refused host. A host that only
+//! a model or a tool named may be an attacker's, and a command that is ready for pasting would let the tool
+//! reach it.
 
 use belljar_definition::Settings;
 use belljar_policy::{DecisionSource, HostRule, HostScope, RequestTarget};
 
-/// Whether one of these rules names the host: the host itself, a parent domain, or a network around it. A
-/// rule for every host does not count.
+/// Returns whether one of these rules names the host: itself, a domain above it, or a network that contains
+/// it. A rule for every host does not count.
 pub(crate) fn by_rules<'a>(
     rules: impl IntoIterator<Item = &'a HostRule>,
     target: &RequestTarget,
@@ -19,6 +20,7 @@ pub(crate) fn by_rules<'a>(
     rules.into_iter().any(names)
 }
 
+/// Returns whether a rule is for every host.
 fn is_any(rule: &HostRule) -> bool {
     let text = rule.to_string();
     let host = text.split_once("://").map_or(&*text, |(_, host)| host);
@@ -26,7 +28,8 @@ fn is_any(rule: &HostRule) -> bool {
     host == "*" || host.ends_with("/0")
 }
 
-/// Whether the settings name the host: in a grant or the defaults, for a secret, an MCP server or a model.
+/// Returns whether the settings name the host: in a grant or the defaults, for a secret, for an MCP server or
+/// for a model.
 pub(crate) fn by_settings(settings: &Settings, target: &RequestTarget) -> bool {
     let bound = settings.secrets.values().map(|secret| &secret.host);
     let servers = settings.mcp.values().map(|server| &server.host);
@@ -35,8 +38,8 @@ pub(crate) fn by_settings(settings: &Settings, target: &RequestTarget) -> bool {
         || models.filter_map(|url| RequestTarget::parse(url).ok()).any(|model| model == *target)
 }
 
-/// Whether a person's words name the host: as a separate word, with the same scheme if given, and the same
-/// port, by default the scheme's.
+/// Returns whether a person's words name the host: as a separate word, with the same scheme if one is
+/// written, and with the same port; without a port, the scheme's default port.
 ///
 /// `https://tides.test/today` and `tides.test` name `https://tides.test`; `tides.test:81`,
 /// `not-tides.test` and `tides.test.example` do not.
@@ -73,7 +76,7 @@ fn port_fits(after: &str, port: u16, default: bool) -> bool {
             let digits: String = rest.take_while(char::is_ascii_digit).collect();
             if digits.is_empty() { default } else { digits.parse() == Ok(port) }
         }
-        // The dot ends a sentence, or continues a longer name, for example `tides.test.example`.
+        // The dot ends a sentence, or continues a longer name such as `tides.test.example`.
         Some('.') => {
             default && !rest.next().is_some_and(|next| next.is_alphanumeric() || next == '-')
         }

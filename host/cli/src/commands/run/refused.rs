@@ -1,5 +1,5 @@
-//! The remedies for hosts refused to a run's tools: printed for the operator at the terminal, at the end of
-//! the run. No event, no answer of a model and no reply of the server has them.
+//! Tells an operator at the terminal, at the end of a run, what would allow the requests to hosts that were
+//! refused. No event, no answer of a model and no reply of the server has this text.
 //!
 //! INV-432: a command ready for pasting is made only for a host named by the agent's file, the settings or
 //! the person. Other hosts are mentioned as facts.
@@ -17,11 +17,11 @@ use crate::commands::tools::{manifest_of, refused};
 use crate::setup::home::HomePaths;
 use crate::term::out::{TerminalOutput, TextStyle};
 
-/// Hosts of one run in the advice, because a tool can ask for any number.
+/// The most hosts in the advice of one run, because a tool can ask for any number.
 const MAX_HOSTS: usize = 10;
 
-/// Prints for each refused host the command, or the file's owner, that would allow it. `words` are those of
-/// the person at the terminal.
+/// Prints for each refused host the command that would allow it, or whose file refuses it. `words` = what the
+/// person typed.
 pub(crate) fn print_advice(
     outcome: &Outcome,
     words: &str,
@@ -48,7 +48,7 @@ pub(crate) fn print_advice(
     }
 }
 
-/// The refusing source, with the command if the grants refuse.
+/// The advice about one refused host: who refuses it, and if the grants do, the command.
 fn host_advice(
     agent: &ResolvedAgent,
     tool: &str,
@@ -77,7 +77,8 @@ fn host_advice(
         ) => {
             return None;
         }
-        // The matching rule opens no private address; a rule with this very name does.
+        // The rule that allows this host does not allow a private address; a rule with exactly this name
+        // does.
         (CallPermission::Allow | CallPermission::Ask, _) if code == DenyCode::AddressNotAllowed => {
             GrantChange { hosts: vec![exact_rule(target)?], ..GrantChange::default() }
         }
@@ -94,6 +95,7 @@ fn host_advice(
     ))
 }
 
+/// Returns whether the agent's file, the settings or the person's words name the host.
 fn is_named(agent: &ResolvedAgent, target: &RequestTarget, words: &str, host: &Host) -> bool {
     let asked = agent.definition.asked.hosts.iter().flatten();
     named::by_rules(asked, target)
@@ -101,14 +103,14 @@ fn is_named(agent: &ResolvedAgent, target: &RequestTarget, words: &str, host: &H
         || named::by_words(words, target)
 }
 
-/// The command that explains a decision about a host. A host name may have characters with a meaning for a
-/// shell.
+/// The `belljar explain` command for a decision about a host. Quoted, because a host name may have characters
+/// with a meaning for a shell.
 pub(crate) fn explain_command(agent: &str, tool: &str, target: &RequestTarget) -> String {
     let [agent, tool, target] = [agent, tool, &*target.to_string()].map(shell_word);
     format!("belljar explain {agent} {tool} {target}")
 }
 
-/// An agent's name by its path in the run.
+/// The name of the agent with this path in the run.
 fn name_of<'a>(path: &'a str, outcome: &'a Outcome) -> &'a str {
     match path.rsplit_once('/') {
         None => outcome.agent.strip_prefix("home/").unwrap_or(&outcome.agent),

@@ -1,5 +1,5 @@
-//! The store during runs: opened before anything is paid for, and closed when the outcome is stored and old
-//! runs are deleted.
+//! The store during a run: opened before the first request to a model, and closed after the outcome is stored
+//! and old runs are deleted.
 
 use std::path::Path;
 
@@ -14,14 +14,15 @@ use crate::setup::home::{FULL, HomePaths, create_private, not_written};
 use crate::setup::once::remove_left;
 use crate::term::out::TerminalOutput;
 
-/// How a run is made that needs no store.
+/// The hint about runs without a store.
 const WITHOUT: &str = "`--no-save` runs without keeping anything of it";
 
-/// Makes the directory of the store. Behind the wall it could not be made.
+/// Makes the directory of the store, because it cannot be made behind the OS sandbox. With `no_save`, nothing
+/// is needed.
 pub(crate) fn make_ready(places: &HomePaths, no_save: bool) -> Result<(), Failure> {
     let made = create_private(&places.sessions_directory()).and_then(|()| places.gather_sessions());
     match made {
-        // Files from agents go there too; writing one reports the fault.
+        // Files that agents hand over are written there too; writing one reports the fault.
         Ok(()) => Ok(()),
         Err(_) if no_save => Ok(()),
         Err(error) => {
@@ -31,7 +32,7 @@ pub(crate) fn make_ready(places: &HomePaths, no_save: bool) -> Result<(), Failur
     }
 }
 
-/// The same where nothing goes without a store.
+/// Makes the directory of the store, for a command that needs one.
 pub(crate) fn make_sessions(places: &HomePaths) -> Result<(), Failure> {
     let failed = |path: &Path, error: std::io::Error| {
         Failure::new(format!("failed to create `{}`: {error}", path.to_shown()))
@@ -52,6 +53,7 @@ pub(crate) fn not_begun(error: SessionError) -> Failure {
     not_run(&error)
 }
 
+/// The failure of a run that could not be stored, with hints.
 fn not_run(error: &dyn std::error::Error) -> Failure {
     let why = format_error_chain(error);
     let failure = Failure::new(format!("nothing was run: {why}"));
@@ -59,10 +61,10 @@ fn not_run(error: &dyn std::error::Error) -> Failure {
     failure.with_hint(WITHOUT)
 }
 
-/// How SQLite says it.
+/// The words in SQLite's error for a full disk.
 const DISK_IS_FULL: &str = "disk is full";
 
-/// An ended run, with its store.
+/// An ended run, and the store that has it.
 pub(crate) struct SavedRun {
     store: Store,
     ended: bool,
@@ -70,7 +72,7 @@ pub(crate) struct SavedRun {
 }
 
 impl SavedRun {
-    /// `unsaved`: why its outcome is not in the store.
+    /// `unsaved`: the error if the outcome could not be stored; it is printed.
     pub(crate) fn new(
         store: Store,
         unsaved: Option<StoreError>,
@@ -78,7 +80,7 @@ impl SavedRun {
         out: &TerminalOutput,
     ) -> Self {
         if let Some(error) = &unsaved {
-            // Even with `--quiet`, because the printed outcome is the only copy.
+            // Printed even with `--quiet`, because the printed outcome is the only copy.
             let why = format_error_chain(error);
             let hint = if why.contains(DISK_IS_FULL) { format!("; {FULL}") } else { String::new() };
             out.print_alarm(format_args!("the outcome of the run is not saved: {why}{hint}"));
@@ -86,13 +88,13 @@ impl SavedRun {
         Self { store, ended: unsaved.is_none(), changed }
     }
 
-    /// How much it changed in overlays.
+    /// The amount of the run's changes in overlays.
     pub(crate) fn change_stat(&self) -> Option<ChangeStat> {
         self.changed
     }
 
-    /// Notes where its files are, removes the oldest runs past `keep` (absent = the default), and
-    /// closes the store.
+    /// Stores the paths of the run's files, deletes the oldest runs until `keep` are left (`None` = the
+    /// default number), and closes the store.
     pub(crate) async fn close_run(
         self,
         outcome: &Outcome,
@@ -106,7 +108,7 @@ impl SavedRun {
     }
 }
 
-/// Notes where the files of a run are that has ended, and removes the oldest runs past `keep`.
+/// Stores the paths of an ended run's files, and deletes the oldest runs until `keep` are left.
 pub(crate) async fn conclude_session(
     store: &Store,
     session: &str,

@@ -1,13 +1,13 @@
-//! The task of a run: an argument, or stdin.
+//! Reads the task of a run, from an argument or from stdin.
 
 use std::io::{IsTerminal as _, Read as _};
 
 use crate::setup::exit::Failure;
 
-/// Most bytes of a task from stdin: more than any model's context holds.
+/// Most bytes of a task from stdin: more than the context of any model.
 pub(crate) const MAX_TASK_BYTES: u64 = 32 << 20;
 
-/// The task as given, or from stdin.
+/// The task in the argument; for `-` or no argument, the text on stdin.
 pub(crate) fn read_task(given: Option<&str>) -> Result<String, Failure> {
     let task = match given {
         Some(task) if task != "-" => task.to_owned(),
@@ -23,6 +23,7 @@ pub(crate) fn read_task(given: Option<&str>) -> Result<String, Failure> {
     Ok(task)
 }
 
+/// Reads the task from stdin.
 fn from_stdin() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin()

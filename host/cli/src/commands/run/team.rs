@@ -1,4 +1,4 @@
-//! `belljar teams run`: a team, one task.
+//! `belljar teams run`: runs a team on one task.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::setup::home::HomePaths;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: resolves the team, and runs it.
 pub(crate) fn run(
     args: &TeamRunArgs,
     places: &HomePaths,
@@ -40,7 +41,7 @@ pub(crate) fn run(
     })
 }
 
-/// A team whose agents are not all there, or not all allowed, does not begin.
+/// Refuses to run a team with a missing or blocked agent.
 pub(crate) fn check_runnable(team: &ResolvedTeam) -> Result<(), Failure> {
     if team.problems.is_empty() {
         return Ok(());
@@ -50,7 +51,7 @@ pub(crate) fn check_runnable(team: &ResolvedTeam) -> Result<(), Failure> {
     Err(Failure::from_diagnostics(message, team.problems.clone()).with_exit(exit))
 }
 
-/// Why the team did not complete, and the responsible agent.
+/// The reason why the team did not complete, and the agent that failed.
 pub(crate) fn failure_reason(outcome: &TeamOutcome) -> String {
     let error = runner::error_reason(outcome.error.as_ref());
     match outcome.deciding_member() {

@@ -1,4 +1,4 @@
-//! Transcripts of a scripted model: played by a run, or recorded from one.
+//! Transcripts of a scripted model: files that a run plays instead of asking a model, or records.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use crate::term::out::TerminalOutput;
 /// Most bytes of a transcript.
 const MAX_TRANSCRIPT_BYTES: u64 = belljar_model::limits::MAX_TRANSCRIPT_BYTES as u64;
 
-/// The model for this transcript.
+/// Reads a transcript, and makes the model that plays it.
 pub(crate) fn scripted_model(path: &Path) -> Result<ScriptedModel, Failure> {
     let shown = path.to_shown();
     let bytes = read_bounded(path, MAX_TRANSCRIPT_BYTES)
@@ -26,7 +26,7 @@ pub(crate) fn scripted_model(path: &Path) -> Result<ScriptedModel, Failure> {
         .map_err(|error| Failure::usage(format_error_chain(&error)))
 }
 
-/// A transcript in the making.
+/// A transcript that is being recorded.
 pub(crate) struct TranscriptFile {
     path: PathBuf,
     file: File,
@@ -34,17 +34,19 @@ pub(crate) struct TranscriptFile {
 }
 
 impl TranscriptFile {
-    /// Opens the file before the run: behind the OS sandbox a file cannot be made, and a faulty path is
-    /// reported before anything is paid for. The old content stays until the replacement.
+    /// Opens the file before the run, because no file can be made behind the OS sandbox, and a wrong path
+    /// should be reported before a model costs anything. The old content stays until the transcript is
+    /// written.
     pub(crate) fn create_file(path: &Path, workspace: &Path) -> Result<Self, Failure> {
-        // Through no link inside the workspace, because it would lead to a file that nobody named (INV-433).
+        // Inside the workspace no link is followed, because it would lead to a file that nobody named
+        // (INV-433).
         let opened =
             below::output_place(path, workspace).and_then(|(at, name)| at.open_to_write(&name));
         let file = opened.map_err(|error| not_recorded(path, &error))?;
         Ok(Self { path: path.to_path_buf(), file, recording: Recording::new() })
     }
 
-    /// Writes what was recorded.
+    /// Writes the recorded answers into the file.
     pub(crate) fn write_recording(mut self, out: &TerminalOutput) -> Result<(), Failure> {
         let yaml = self.recording.to_yaml().map_err(|error| {
             Failure::new(format!("the run cannot be recorded: {}", format_error_chain(&error)))

@@ -1,4 +1,4 @@
-//! Findings about a tenant's files, as they are said.
+//! Texts of messages about faults in a tenant's files.
 
 use std::path::Path;
 
@@ -6,10 +6,11 @@ use belljar_server::OpenError;
 
 use crate::setup::exit::Failure;
 
-/// Findings of one tenant shown whole in the log; the others are counted.
+/// The most findings of one tenant that are logged in full; further ones are counted.
 const MOST_FINDINGS: usize = 5;
 
-/// Whether a directory is below another, links followed. A missing one is judged by its nearest parent.
+/// Returns whether a directory is below another, with links resolved. A missing directory is judged by its
+/// nearest existing parent.
 pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
     let steps_back =
         |path: &Path| path.components().any(|part| matches!(part, std::path::Component::ParentDir));
@@ -21,7 +22,7 @@ pub(crate) fn is_below(path: &Path, root: &Path) -> bool {
         .is_some_and(|there| there.starts_with(root))
 }
 
-/// A failure as one text, with its first findings and the number of others.
+/// Makes an error of a failure, with its first findings and the number of further ones.
 pub(crate) fn setup_error(failure: &Failure) -> OpenError {
     let all = failure.diagnostics.len();
     let first = failure.diagnostics.iter().take(MOST_FINDINGS);

@@ -1,17 +1,17 @@
-//! Limits of each tenant: by the operator's settings, and by its own.
+//! The limits of each tenant, from the operator's settings and the tenant's own.
 
 use belljar_definition::ServerSetting;
 use belljar_session::ServiceLimits;
 
-/// Default running, and waiting, turns of one tenant.
+/// The default number of one tenant's running turns, and of its waiting ones.
 const DEFAULT_TENANT_TURNS: u32 = 64;
 const DEFAULT_TENANT_QUEUE: u32 = 256;
 
-/// The storage of one tenant where nothing is said: some hundred thousand turns, or a few thousand
-/// of the largest.
+/// The default storage of one tenant in MiB: enough for some hundred thousand turns, or a few thousand of the
+/// largest.
 const DEFAULT_STORAGE_MIB: u32 = 4_096;
 
-/// The limits of each tenant whose own file says nothing.
+/// The limits of a tenant whose own settings have none.
 pub(crate) fn service_limits(server: &ServerSetting) -> ServiceLimits {
     ServiceLimits {
         concurrent_turns: count_or_default(server.tenant_turns, DEFAULT_TENANT_TURNS),
@@ -24,12 +24,12 @@ pub(crate) fn service_limits(server: &ServerSetting) -> ServiceLimits {
     }
 }
 
-/// A number of the settings, or what holds where nothing is said.
+/// The number in the settings, otherwise the default.
 pub(crate) fn count_or_default(stated: Option<u32>, default: u32) -> usize {
     usize::try_from(stated.unwrap_or(default)).unwrap_or(usize::MAX)
 }
 
-/// The limits in a tenant's own `belljar.toml`, otherwise the common ones.
+/// The limits in a tenant's own `belljar.toml`, otherwise those for all tenants.
 pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimits {
     let count = |own: Option<u32>, all| own.and_then(|n| usize::try_from(n).ok()).unwrap_or(all);
     ServiceLimits {
@@ -41,7 +41,7 @@ pub(crate) fn limits_of(own: &ServerSetting, all: ServiceLimits) -> ServiceLimit
     }
 }
 
-/// MiB as bytes.
+/// Converts MiB to bytes.
 fn storage_bytes(mib: u32) -> u64 {
     u64::from(mib) << 20
 }

@@ -1,5 +1,5 @@
-//! The versions of a tenant other than the operator's own: made anew when its own files have changed, or its
-//! inherited settings.
+//! Makes the versions of a tenant's settings, other than the operator's own: a new one when the tenant's
+//! files or its inherited settings have changed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use super::watched::WatchedFiles;
 use crate::setup::home::HomePaths;
 use crate::setup::secrets;
 
-/// Makes the versions of one tenant.
+/// Makes the versions of one tenant's settings.
 pub(crate) struct TenantRenewal(Arc<TenantRenewalState>);
 
 struct TenantRenewalState {
@@ -23,21 +23,21 @@ struct TenantRenewalState {
     seen: Mutex<SeenFiles>,
 }
 
-/// The files that the version in force was made from.
+/// The files and settings from which the version in force was made.
 pub(crate) struct SeenFiles {
     watched: WatchedFiles,
     inherited: InheritedSettings,
-    /// Why the last read failed: it is retried until it succeeds.
+    /// The error of the last read; `None` = it succeeded. After an error the files are read again each time.
     invalid: Option<String>,
 }
 
 impl SeenFiles {
-    /// Notes the present files of the tenant; called before they are read.
+    /// Notes the present state of the tenant's files. Must be called before they are read.
     pub(crate) fn from_places(places: &HomePaths, inherited: InheritedSettings) -> Self {
         Self { watched: WatchedFiles::from_files(settings_files(places)), inherited, invalid: None }
     }
 
-    /// Watches the files of the tenant's secrets and keys, before they are read.
+    /// Also watches the files of the tenant's secrets and keys. Must be called before they are read.
     pub(crate) fn values_of(
         &mut self,
         checked: &CheckedTenant,
@@ -59,6 +59,8 @@ impl TenantRenewal {
 }
 
 impl TenantRenewalState {
+    /// Makes a new version if the files or the inherited settings have changed. An error that was reported
+    /// already is not reported again.
     fn renew_if_changed(&self, look: LookDepth) -> RenewalOutcome {
         let own = self.opener.own.look_at_files(LookDepth::IfChanged).now;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The rules of issuers that let the holders of tokens into a tenant.
+//! The rules of issuers, which admit holders of tokens to a tenant.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::setup::home::HomePaths;
 use crate::setup::host;
 use crate::term::out::TerminalOutput;
 
-/// Rules named in a message; others are counted.
+/// The most rules that a message names; further ones are counted.
 const MAX_NAMED: usize = 10;
 
-/// The rules for this name, as texts of a message.
+/// The rules that admit to the tenant of this name, as texts of a message.
 fn rules_for_tenant(issuers: &[IssuerSetting], tenant: &str) -> Vec<String> {
     let named = |issuer: &IssuerSetting, rule: &TokenRule| {
         let TokenRule { subject, claim, tenant: _, scope } = rule;
@@ -35,6 +35,7 @@ fn rules_for_tenant(issuers: &[IssuerSetting], tenant: &str) -> Vec<String> {
     rules.filter(|(_, rule)| rule.tenant == tenant).map(|(one, rule)| named(one, rule)).collect()
 }
 
+/// Joins the rules to lines of a message.
 fn join_rules(rules: &[String]) -> String {
     let mut lines: Vec<String> =
         rules.iter().take(MAX_NAMED).map(|rule| format!("  {rule}")).collect();
@@ -61,7 +62,7 @@ pub(super) fn refuse_removal(places: &HomePaths, tenant: &Tenant) -> Result<(), 
     .with_hint(format!("to shut it at once: `belljar tenants disable {name}`")))
 }
 
-/// Prints rules that admit nobody, because the tenant is missing or disabled.
+/// Prints rules that admit nobody, because their tenant is missing or disabled.
 pub(super) fn say_idle(issuers: &[IssuerSetting], tenants: &[Tenant], out: &TerminalOutput) {
     let named: BTreeSet<&str> =
         issuers.iter().flat_map(|issuer| &issuer.allow).map(|rule| rule.tenant.as_str()).collect();
@@ -79,7 +80,7 @@ pub(super) fn say_idle(issuers: &[IssuerSetting], tenants: &[Tenant], out: &Term
     }
 }
 
-/// Prints who is admitted to a new tenant.
+/// Prints which rules admit callers to a new tenant.
 pub(super) fn print_rules(places: &HomePaths, tenant: &Tenant, out: &TerminalOutput) {
     let rules = match host::read_settings(places) {
         Ok(settings) => rules_for_tenant(&settings.server.issuers, &tenant.name),

@@ -1,5 +1,5 @@
-//! Whether tenants can be served: their places, their settings, and the effect of the operator's settings.
-//! The same check runs at a server's start, during its life, in `doctor` and in `tenants list`.
+//! Finds out whether tenants can be served, by their directories, their settings and the operator's settings.
+//! The same check runs at the start of a server, while it runs, in `doctor` and in `tenants list`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,32 +15,32 @@ use crate::setup::data::{DataRoot, WORKSPACES};
 use crate::setup::home::HomePaths;
 use crate::setup::host;
 
-/// Characters of a hook command that a message repeats.
+/// The most characters of a hook's command that a message repeats.
 const MAX_COMMAND: usize = 120;
 
-/// The common part of all tenants of a server: the operator's settings and the data root.
+/// What all tenants of a server share: the operator's settings and the data root.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantSettings {
-    /// The operator's own.
+    /// The operator's settings.
     pub(crate) settings: Settings,
     pub(crate) places: HomePaths,
     pub(crate) data: DataRoot,
-    /// The server's reach behind its OS sandbox, since its start; `None` = unlimited, or as of a start now.
+    /// The files that the server can open behind its OS sandbox; `None` = any, or no server is running.
     pub(crate) reach: Option<WallReach>,
 }
 
-/// The settings of a tenant, checked.
+/// A tenant's settings that were checked.
 pub(crate) struct CheckedTenant {
     pub(crate) places: HomePaths,
-    /// As far as the server can give it.
+    /// The settings, reduced to what the server can apply.
     pub(crate) settings: Settings,
-    /// The settings that wait for a restart, a line each.
+    /// The settings that need a restart of the server, one line each.
     pub(crate) late: Vec<String>,
 }
 
 impl TenantSettings {
-    /// INV-153: every reason for which a server would refuse to serve this tenant. Nothing is opened and
-    /// nothing runs. Parts out of the server's reach are narrowed, and named.
+    /// INV-153: finds every reason for which a server would refuse to serve this tenant. Opens and runs
+    /// nothing. Settings that the server cannot apply are reduced, and named.
     pub(crate) fn check_tenant(&self, tenant: &Tenant) -> Result<CheckedTenant, OpenError> {
         let mut checked = self.check_settings(tenant)?;
         if tenant.name != TENANT {
@@ -51,6 +51,7 @@ impl TenantSettings {
         Ok(checked)
     }
 
+    /// Reads and checks a tenant's settings, without the server's limits on files.
     fn check_settings(&self, tenant: &Tenant) -> Result<CheckedTenant, OpenError> {
         if tenant.name == TENANT {
             let (places, settings) = (self.places.clone(), self.settings.clone());
@@ -71,7 +72,8 @@ impl TenantSettings {
         Ok(CheckedTenant { places, settings, late: Vec::new() })
     }
 
-    /// The enabled tenants beside the operator's own, each with the reason if it cannot be served.
+    /// Checks all enabled tenants besides the operator's own; returns for each the reason if it cannot be
+    /// served.
     pub(crate) async fn check_all(
         &self,
         registry: &Registry,
@@ -85,9 +87,9 @@ impl TenantSettings {
         Ok(tenants.into_iter().map(checked).collect())
     }
 
-    /// The operator's hooks that are commands, as texts of a message. With an OS sandbox or without, they run
-    /// outside, with the operator's rights: a hook in a tenant's workspace would take that tenant's files for
-    /// its own, for example `.env`, `Makefile` or a relative `sh`, and a skipped hook would refuse nothing.
+    /// The operator's hooks that are commands, as texts of a message. They run outside of the OS sandbox,
+    /// with the operator's rights. In a tenant's workspace a hook would use that tenant's files, for example
+    /// `.env`, `Makefile` or a relative `sh`; and a hook that is skipped refuses nothing.
     pub(crate) fn command_hooks(&self) -> Vec<String> {
         let file = self.places.config_path();
         let hooks = self.settings.hooks.iter().zip(1..);
@@ -104,8 +106,8 @@ impl TenantSettings {
         commands.collect()
     }
 
-    /// The tenant's places, each in its own directory below the data root, links followed: the
-    /// wall lets this process write nowhere else, and no tenant reaches another's.
+    /// The tenant's directories below the data root, with links resolved: the OS sandbox lets this process
+    /// write nowhere else, and no tenant can reach another's directory.
     pub(crate) fn places_of(&self, tenant: &Tenant) -> Result<HomePaths, OpenError> {
         let found = |path: PathBuf| {
             path.canonicalize().map_err(|error| {
@@ -132,12 +134,12 @@ impl TenantSettings {
             home: below(self.data.tenant_home(tenant), &[&own])?,
             workspace: below(self.data.tenant_workspace(tenant), &[&work, &own])?,
             cache: self.places.cache.clone(),
-            // A tenant has no home of a person.
+            // A tenant has no person's home directory, for `~` in paths.
             user_home: None,
         })
     }
 
-    /// A check for what a tenant's `belljar.toml` may not say.
+    /// An error for a setting that a tenant's `belljar.toml` must not have.
     fn check_allowed(
         &self,
         settings: &Settings,
@@ -177,12 +179,13 @@ impl TenantSettings {
     }
 }
 
-/// A tenant's own directories: its home's parent, and its workspace. Links are not followed.
+/// The two directories of a tenant: its home's parent, and its workspace. Links are not resolved.
 pub(crate) fn own_directories(places: &HomePaths) -> [&Path; 2] {
     [places.home.parent().unwrap_or(&places.home), &places.workspace]
 }
 
-/// INV-133: whether a mount lets agents write the tenant's home, with its grants and agents.
+/// INV-133: returns whether a mount would let agents write the tenant's home, which has its grants and
+/// agents.
 pub(crate) fn writes_home(mount: &Mount, home: &Path) -> bool {
     let holds = || mount.host.canonicalize().is_ok_and(|host| home.starts_with(host));
     mount.access == MountAccess::ReadWrite && (is_below(&mount.host, home) || holds())

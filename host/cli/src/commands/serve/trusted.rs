@@ -1,4 +1,4 @@
-//! The issuers whose tokens a server accepts, by the operator's present settings.
+//! The issuers whose tokens a server accepts, from the operator's settings in force.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::own::OwnSettings;
 
-/// The issuers of the operator's own settings.
+/// Reads the issuers from the operator's settings.
 pub(super) struct TrustedIssuers(pub(super) Arc<OwnSettings>);
 
 #[async_trait]
@@ -26,7 +26,7 @@ impl IssuerSource for TrustedIssuers {
         let looked =
             tokio::task::spawn_blocking(move || own.look_at_files(LookDepth::IfChanged)).await;
         let looked = looked.map_err(|error| format!("they could not be read: {error}"))?;
-        // If the settings are invalid, the earlier ones stay in force, as everywhere.
+        // If the present settings are invalid, the earlier ones stay in force, also for issuers.
         Ok(looked.now.settings.server.issuers.clone())
     }
 

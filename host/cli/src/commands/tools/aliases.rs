@@ -1,5 +1,5 @@
-//! `belljar tools aliases`: other programs' tool names with their meaning here, and the translation of
-//! arguments.
+//! `belljar tools aliases`: shows which tools of belljar the tool names of other programs mean, and how
+//! arguments are translated.
 
 use std::fmt::Write as _;
 
@@ -13,6 +13,7 @@ use crate::setup::exit::{CommandExit, Failure};
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
+/// Runs the command: prints the tables, as JSON, as the page of the documentation, or for a person.
 pub(crate) fn run(
     json: bool,
     markdown: bool,
@@ -34,6 +35,7 @@ fn dialect_aliases(dialect: Dialect) -> impl Iterator<Item = &'static ToolAlias>
     TOOL_ALIASES.iter().filter(move |row| row.dialect == dialect)
 }
 
+/// Prints the two tables of one other program: its tool names, and the translations of arguments.
 fn print_tables(dialect: Dialect, out: &TerminalOutput) {
     let title = dialect.to_string();
     let mut table = TextTable::new(out, &[title.as_str(), "here", "status", "limits, or why not"]);
@@ -64,6 +66,7 @@ fn print_tables(dialect: Dialect, out: &TerminalOutput) {
     out.print_line("");
 }
 
+/// The status of an alias as a word, with its colour and the reason.
 fn format_status(status: AliasStatus) -> (&'static str, TextStyle, &'static str) {
     match status {
         AliasStatus::Works => ("works", TextStyle::Green, ""),
@@ -72,7 +75,8 @@ fn format_status(status: AliasStatus) -> (&'static str, TextStyle, &'static str)
     }
 }
 
-/// The translation of each argument; members of a list's objects after the list's name.
+/// The translation of each argument, as pairs of the other program's name and belljar's. `of` = the name of
+/// the list in whose objects these arguments are.
 fn argument_translations(all: &[ForeignArgument], of: &str) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for argument in all {
@@ -96,6 +100,7 @@ fn argument_translations(all: &[ForeignArgument], of: &str) -> Vec<(String, Stri
     rows
 }
 
+/// The tables of one other program as a JSON object.
 fn dialect_json(dialect: Dialect) -> Value {
     let names: Vec<Value> = dialect_aliases(dialect)
         .map(|row| {
@@ -115,7 +120,7 @@ fn dialect_json(dialect: Dialect) -> Value {
     json!({"dialect": dialect, "names": names, "offered": offered})
 }
 
-/// The page of the documentation.
+/// The page of the documentation about aliases, in Markdown.
 fn alias_page() -> String {
     let mut page = "# Tool names of other programs\n\n\
         Printed by `belljar tools aliases --markdown`. A name in an agent file's `tools` gives the \

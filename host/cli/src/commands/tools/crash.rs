@@ -1,4 +1,4 @@
-//! A tool's output, for its author: the streams of a call, and the message of a panic in them.
+//! Shows a tool's streams to its author, and finds the message of a panic in them.
 
 use belljar_policy::ShownText;
 use belljar_sandbox::Receipt;
@@ -6,10 +6,11 @@ use belljar_sandbox::Receipt;
 use crate::term::out::TerminalOutput;
 use crate::term::table;
 
-/// Characters of a panic's message in an error; the stream itself stands above.
+/// The most characters of a panic's message in an error; the whole stream is printed above the error.
 const MAX_PANIC: usize = 1_000;
 
-/// Shows the tool's standard streams. The sandbox keeps the first bytes of each, and counts the dropped ones.
+/// Prints the tool's standard streams. The sandbox keeps the first bytes of each, and the number of dropped
+/// ones.
 pub(super) fn print_streams(receipt: &Receipt, out: &TerminalOutput) {
     for (name, text) in [("stdout", &receipt.stdout), ("stderr", &receipt.stderr)] {
         for line in ShownText::multiline(text.trim_end()).to_string().lines() {
@@ -24,8 +25,8 @@ pub(super) fn print_streams(receipt: &Receipt, out: &TerminalOutput) {
     }
 }
 
-/// The place and message of a Rust program's panic, in the format of its standard library. `None` = no panic.
-/// The last panic ended the call. Escaped.
+/// The place and message of a Rust program's panic, in the format of Rust's standard library, escaped. Of
+/// several panics the last counts, because it ended the call. `None` = no panic.
 pub(crate) fn panic_message(stderr: &str) -> Option<String> {
     let lines: Vec<&str> = stderr.lines().collect();
     let is_head = |line: &&str| line.starts_with("thread ") && line.contains(PANICKED);
@@ -39,7 +40,7 @@ pub(crate) fn panic_message(stderr: &str) -> Option<String> {
     Some(ShownText::clip_line(&text, MAX_PANIC).to_string())
 }
 
-/// The words before the place.
+/// The words before the place of a panic.
 const PANICKED: &str = " panicked at ";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Secrets of one `tools call`: their names, and the sources of their values.
+//! The secrets of one `tools call`: reads the values that `--secret` options name.
 
 use belljar_definition::{KeySetting, SecretSetting, Settings};
 use belljar_policy::{HostRule, SecretName, ShownText};
@@ -10,21 +10,21 @@ use crate::setup::home::HomePaths;
 use crate::setup::host;
 use crate::setup::secrets;
 
-/// The default header of a secret without settings, with the prefix of the value.
+/// The default header of a secret without settings, and the text before its value.
 const USUAL: (&str, &str) = ("authorization", "Bearer ");
 
-/// One `--secret`.
+/// One `--secret` option.
 #[derive(Debug, PartialEq, Eq)]
 struct SecretArg {
     name: SecretName,
-    /// Absent where `belljar.toml` says it.
+    /// The source of the value; `None` = the one in `belljar.toml`.
     value: Option<KeySetting>,
     header: Option<String>,
     prefix: Option<String>,
 }
 
-/// Reads the values, before the OS sandbox goes up. `[secrets.NAME]` counts if the command line has no
-/// setting; an unknown secret is bound to the hosts of the call.
+/// Reads the values of secrets, before the OS sandbox is raised. A secret without options here is read by its
+/// section `[secrets.NAME]`. A secret without such a section is bound to the hosts of the call.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(super) fn read_secrets(
 }
 
 impl SecretArg {
-    /// `NAME`, or `NAME=env:VARIABLE` or `NAME=file:PATH`, with `,header=NAME` and `,prefix=TEXT`.
+    /// Parses `NAME`, `NAME=env:VARIABLE` or `NAME=file:PATH`, with `,header=NAME` and `,prefix=TEXT`.
     fn parse(text: &str) -> Result<Self, Failure> {
         let (name, rest) = text.split_once('=').map_or((text, None), |(n, rest)| (n, Some(rest)));
         let name =
@@ -66,7 +66,7 @@ impl SecretArg {
                     path.map_err(|error| malformed_secret(text, &error.to_string()))?,
                 ))
             }
-            // Never the value itself: a command line is seen by all on this machine.
+            // The value itself is not accepted, because all users of the machine can see a command line.
             Some(_) | None => {
                 return Err(malformed_secret(text, "it does not say where the value is"));
             }
@@ -83,6 +83,7 @@ impl SecretArg {
         Ok(given)
     }
 
+    /// Reads the value, and binds the secret to its hosts and header.
     fn make_secret(
         &self,
         hosts: &[HostRule],
@@ -108,7 +109,7 @@ impl SecretArg {
         Secret::new(&value, bound, header, prefix).map_err(|error| unusable(error.to_string()))
     }
 
-    /// The header, and the prefix of the value.
+    /// The header, and the text before the value: from the option, the settings or the default.
     fn header_and_prefix<'a>(&'a self, known: Option<&'a SecretSetting>) -> (&'a str, &'a str) {
         let usual = match (&self.header, known) {
             (Some(header), _) => (header.as_str(), ""),
@@ -119,7 +120,7 @@ impl SecretArg {
     }
 }
 
-/// The text is not shown: somebody may have written the value there.
+/// The failure for a malformed option. Its text is not shown, because it may contain the value.
 fn malformed_secret(text: &str, why: &str) -> Failure {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
     Failure::usage(format!("`--secret {}`: {why}", ShownText::clip_line(name, 40)))

@@ -1,4 +1,4 @@
-//! `belljar tools inspect`: a component's imports and tools, without trusting it.
+//! `belljar tools inspect`: shows what a component imports, exports and offers, without trusting it.
 
 use belljar_policy::ShownText;
 use belljar_sandbox::{
@@ -14,14 +14,14 @@ use crate::setup::host;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{self, TextTable, plain_cell, styled_cell};
 
-/// The offered tools of a component, and the ones left out.
+/// The tools that a component offers, and its functions that are not offered.
 struct OfferedTools {
     tools: Vec<ToolInfo>,
     left_out: Vec<LeftOutFunction>,
 }
 
-/// Shows one component. Only `describe` runs guest code, in a throwaway store without any
-/// right.
+/// Shows one component. The only code of the component that runs is `describe`, in a temporary store without
+/// any right.
 pub(crate) fn run(
     name: &str,
     wasm: &Wasm,
@@ -51,7 +51,7 @@ fn not_a_component(name: &str, digest: &Digest, error: &LoadError) -> Failure {
     Failure::usage(format!("`{}` (sha256:{digest}): {error}", ShownText::new(name)))
 }
 
-/// The offered tools of the component, or the reason for their absence.
+/// The tools that the component offers, or the reason why it offers none.
 fn describe_component(
     inspection: &ComponentInspection,
     wasm: &Wasm,
@@ -83,6 +83,7 @@ fn describe_component(
     })
 }
 
+/// The component as a JSON object.
 fn as_json(
     inspection: &ComponentInspection,
     offered: &Result<OfferedTools, String>,
@@ -116,6 +117,7 @@ fn as_json(
     object
 }
 
+/// Prints the component: its digest, imports, exports and tools.
 fn print_component(
     name: &str,
     inspection: &ComponentInspection,
@@ -154,7 +156,7 @@ fn print_component(
     left_out(&offered.left_out, out);
 }
 
-/// The functions that are not offered as tools.
+/// Prints the functions that are not offered as tools, with the reasons.
 pub(super) fn left_out(functions: &[LeftOutFunction], out: &TerminalOutput) {
     if functions.is_empty() {
         return;
@@ -167,6 +169,7 @@ pub(super) fn left_out(functions: &[LeftOutFunction], out: &TerminalOutput) {
     table.print_to(out);
 }
 
+/// Prints one tool: its name, hints, description and schema.
 fn print_tool(info: &ToolInfo, out: &TerminalOutput) {
     let hints = words::format_hints(info);
     out.print_line(format_args!("tool {} ({hints})", out.paint(TextStyle::Bold, &info.name)));

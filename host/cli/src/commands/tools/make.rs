@@ -1,4 +1,4 @@
-//! `belljar tools build`: from a project to a component.
+//! `belljar tools build`: builds a project into a component.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 use belljar_guest_build::Language;
 
-/// Builds a project and puts the component beside its manifest.
+/// Builds a project, and copies the component beside the project's manifest.
 pub(crate) fn build_project(
     args: &ToolBuildArgs,
     places: impl FnOnce() -> Result<HomePaths, Failure>,
@@ -27,7 +27,7 @@ pub(crate) fn build_project(
         return Err(Failure::usage(format!("`{}` holds no project of a tool", dir.to_shown()))
             .with_hint("start a tool with `belljar tools new NAME`"));
     };
-    // Possible faults are checked before the build, which takes long.
+    // Checked before the build, because a build takes long.
     let to = install_target(args, places)?;
     let manifest = dir.join("tool.toml");
     let manifest = match args.install || manifest.exists() {
@@ -62,7 +62,7 @@ pub(crate) fn build_project(
     install::run(&new, &operator, &whose.places, out)
 }
 
-/// The place for the build: the operator's places, and the owner of the home; `None` = not installed.
+/// The home into which the built tool is installed, and its owner; `None` = it is not installed.
 fn install_target(
     args: &ToolBuildArgs,
     places: impl FnOnce() -> Result<HomePaths, Failure>,
@@ -79,7 +79,7 @@ fn install_target(
     }
 }
 
-/// The name for a project's installation: the directory's.
+/// The name under which a project's tool is installed: the name of its directory.
 fn installed_name(dir: &Path) -> Result<String, Failure> {
     let name = dir.canonicalize().ok();
     let name = name.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
@@ -92,7 +92,7 @@ fn installed_name(dir: &Path) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// Puts what was built into the project, in the place of a file and through no link.
+/// Copies the built component into the project. An existing file is replaced, and no link is followed.
 fn copy_into_project(from: &Path, dir: &Path) -> Result<(), Failure> {
     let copied = read_bounded(from, MAX_COMPONENT_BYTES).and_then(|bytes| {
         DirectoryHandle::open(dir)?.replace_file(

@@ -1,5 +1,5 @@
-//! The lines with which an operator would allow a refused request: for the person at the terminal alone.
-//! Agents, models and callers of the server get the refusal and no remedy.
+//! Tells an operator what would allow a refused request. Shown only to the person at the terminal: agents,
+//! models and callers of the server get the refusal without it.
 
 use belljar_agent::exact_rule;
 use belljar_policy::{
@@ -9,12 +9,12 @@ use belljar_sandbox::Denial;
 
 use crate::commands::run::named;
 
-/// The target of a refused request, if a host rule decides about it.
+/// The host of a refused request; `None` = no rule for hosts decides about the refusal.
 pub(crate) fn denied_target(denial: &Denial) -> Option<RequestTarget> {
     let target = RequestTarget::parse(denial.target.as_deref()?).ok()?;
     let by_rule = match denial.code {
         DenyCode::HostNotAllowed | DenyCode::InterfaceNotGranted => true,
-        // A name that resolves to a private address is allowed only by an exact rule.
+        // A host name that resolves to a private address is allowed only by a rule with exactly this name.
         DenyCode::AddressNotAllowed => match target.host() {
             TargetHost::Ip(_) => true,
             TargetHost::Name(name) => name == "localhost",
@@ -32,8 +32,8 @@ pub(crate) fn denied_target(denial: &Denial) -> Option<RequestTarget> {
     by_rule.then_some(target)
 }
 
-/// The remedy that lets one `tools call` reach the target: a line of the manifest, an option, or
-/// both. INV-432: only for a host named in `arguments`, the person's words, or in the manifest.
+/// What would let a `tools call` reach this host: a line of the manifest, an option, or both. INV-432: only
+/// for a host that the manifest names, or that the person named in `arguments`.
 pub(super) fn for_call(
     target: &RequestTarget,
     ask: &ToolAsk,
@@ -59,8 +59,7 @@ pub(super) fn for_call(
     lines
 }
 
-/// The remedy that lets one `tools call` write to a read-only mount: a line of the manifest, an option, or
-/// both.
+/// What would let a `tools call` write to a read-only mount: a line of the manifest, an option, or both.
 pub(super) fn for_write(denial: &Denial, ask: &ToolAsk, given: MountAccess) -> Vec<String> {
     let mut lines = Vec::new();
     if denial.code == DenyCode::ReadOnly {

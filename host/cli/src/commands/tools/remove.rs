@@ -1,4 +1,4 @@
-//! `belljar tools remove`: removes an installed tool, after naming the affected grants.
+//! `belljar tools remove`: removes an installed tool, after naming the grants that have it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,6 +19,7 @@ use crate::setup::pins;
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: names the affected grants, asks, deletes the files, and writes a line of the audit log.
 pub(super) fn run(
     name: &str,
     yes: bool,
@@ -63,7 +64,7 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// The directory of a tool that is installed.
+/// The directory of an installed tool; an error if there is none of this name.
 fn installed_directory(
     name: &str,
     places: &HomePaths,
@@ -75,7 +76,7 @@ fn installed_directory(
             "an agent has it only if it is granted: `belljar revoke AGENT --tool NAME`",
         ));
     }
-    // A name has neither `/` nor `.`, so it leads nowhere else.
+    // A valid name has neither `/` nor `.`, so the path cannot lead elsewhere.
     let dir = ToolName::new(name).ok().map(|name| places.tools_directory().join(name.as_str()));
     dir.filter(|dir| dir.is_dir()).ok_or_else(|| {
         let list = of.format_command("belljar tools list");
@@ -84,7 +85,7 @@ fn installed_directory(
     })
 }
 
-/// The tools that grants may name: the component's, and its own name.
+/// The names by which grants may name the tool: those that the component offers, and the installed name.
 fn grantable_tools(
     name: &str,
     dir: &Path,
@@ -103,14 +104,15 @@ fn grantable_tools(
         let infos = infos.map_err(|error| Failure::new(error.to_string()))?;
         Ok(infos.iter().map(|info| info.name.to_string()).collect())
     };
-    // An unreadable component is all the more reason for removal.
+    // An unreadable component can be removed too, so its error is ignored.
     if let Ok(described) = described() {
         tools.extend(described);
     }
     tools
 }
 
-/// Removes the two files, and the directory if empty: other files in it are not belljar's.
+/// Deletes the component and the manifest, and the directory if it is then empty. Other files in it are not
+/// belljar's.
 fn delete_tool(dir: &Path, home: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| {
         Failure::new(format!("failed to remove `{}`: {error}", path.to_shown()))

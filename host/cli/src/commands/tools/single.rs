@@ -1,4 +1,4 @@
-//! One tool call outside any run: for `tools call` and the self-test of `doctor`.
+//! A single tool call outside of any run, for `tools call` and for the self-test of `doctor`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,24 +13,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::setup::exit::Failure;
 
-/// The called tool, with its means.
+/// A tool to call, with the rights of the call.
 pub(crate) struct SingleToolCall<'a> {
     pub(crate) wasm: &'a Wasm,
     pub(crate) ask: ToolAsk,
     pub(crate) config: BTreeMap<String, String>,
     pub(crate) tool: &'a ToolName,
     pub(crate) arguments: &'a str,
-    /// Mounted at `/workspace`.
+    /// The directory that is mounted at `/workspace`.
     pub(crate) workspace: &'a Path,
     pub(crate) access: MountAccess,
     pub(crate) hosts: Vec<HostRule>,
-    /// The secrets for the tool, if requested in its manifest.
+    /// The secrets for the tool, if its manifest requests them.
     pub(crate) secrets: SecretStore,
     pub(crate) cancel: CancellationToken,
 }
 
 impl SingleToolCall<'_> {
-    /// Calls the tool in a jar of its own.
+    /// Calls the tool in a new jar.
     pub(crate) async fn call_in_jar(self, sandbox: &Sandbox) -> Result<CallResult, Failure> {
         let infos = sandbox.describe_tools(self.wasm).await;
         let infos = infos.map_err(|error| Failure::new(format!("`{}`: {error}", self.tool)))?;
@@ -70,7 +70,7 @@ impl SingleToolCall<'_> {
         };
         let jar = sandbox.open_jar(spec).map_err(|error| Failure::new(error.to_string()))?;
         let result = jar.call_permitted(permit, self.arguments).await;
-        // What has not ended is part of no result; the process ends soon after.
+        // An operation that has not ended is not part of the result, and the process ends soon.
         let _ = jar.close().await;
         Ok(result)
     }

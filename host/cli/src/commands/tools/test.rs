@@ -1,4 +1,4 @@
-//! `belljar tools test`: a conformance component against the suite of cases.
+//! `belljar tools test`: runs a conformance component through the suite of cases, for authors of SDKs.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use crate::setup::walls::{WallGaps, WallRaiser};
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Runs the suite and prints a row for each case. A case that the component offers no tool for fails
-/// nothing.
+/// Runs the suite, and prints a row for each case. A case for which the component has no tool does not count
+/// as failed.
 pub(super) fn run(
     component: &Path,
     json: bool,
@@ -24,7 +24,7 @@ pub(super) fn run(
     out: &TerminalOutput,
 ) -> Result<CommandExit, Failure> {
     let wasm = read_component(&component.to_string_lossy())?;
-    // Before the OS sandbox goes up, because listening on a new address is refused behind it.
+    // Made before the OS sandbox is raised, because a new listening address is refused behind it.
     let stage = SuiteStage::new()
         .map_err(|error| Failure::new(format!("the suite has no place to run: {error}")))?;
     let directory = stage.directory().to_path_buf();
@@ -47,6 +47,7 @@ pub(super) fn run(
     Ok(if failed { CommandExit::Failed } else { CommandExit::Completed })
 }
 
+/// Prints a table of the cases, and the number of each result.
 fn print_verdicts(verdicts: &[CaseVerdict], out: &TerminalOutput) {
     let mut table = TextTable::new(out, &["", "about", "case", ""]);
     for CaseVerdict { group, case, result } in verdicts {
@@ -71,6 +72,7 @@ fn print_verdicts(verdicts: &[CaseVerdict], out: &TerminalOutput) {
     ));
 }
 
+/// The result as a word, with its colour and the reason.
 fn result_word(result: &CaseResult) -> (TextStyle, &'static str, &str) {
     match result {
         CaseResult::Pass => (TextStyle::Green, "pass", ""),

@@ -1,9 +1,9 @@
-//! A tool's requests and its description of itself, in a few words.
+//! The requests and hints of a tool, in a few words.
 
 use belljar_policy::{PeersAsk, ToolAsk};
 use belljar_sandbox::ToolInfo;
 
-/// The requests of a manifest.
+/// The requests of a manifest in one line, for example hosts and mounts.
 pub(super) fn format_requests(ask: &ToolAsk) -> String {
     let mut words = Vec::new();
     if let Some(access) = ask.mounts {
@@ -22,7 +22,7 @@ pub(super) fn format_requests(ask: &ToolAsk) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 
-/// A tool's words about how it may be called.
+/// The hints of a tool about its calls, in one line.
 pub(super) fn format_hints(info: &ToolInfo) -> String {
     let hints = [
         (info.hints.read_only, "read-only"),

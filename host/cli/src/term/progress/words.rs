@@ -6,10 +6,10 @@ use belljar_store::MessageStatus;
 
 use crate::term::out::TextStyle;
 
-/// Characters of arguments on a line: a path or a pattern, not a file.
+/// The most characters of a call's arguments on a line: enough for a path or a pattern.
 pub(super) const MAX_ARGUMENTS: usize = 60;
 
-/// The colour of an ending.
+/// The colour of a run's status.
 pub(crate) fn status_style(status: RunStatus) -> TextStyle {
     match status {
         RunStatus::Completed => TextStyle::Green,
@@ -18,7 +18,7 @@ pub(crate) fn status_style(status: RunStatus) -> TextStyle {
     }
 }
 
-/// The colour of how far a turn is.
+/// The colour of a turn's status.
 pub(crate) fn message_style(status: MessageStatus) -> TextStyle {
     match status {
         MessageStatus::Completed => TextStyle::Green,
@@ -30,7 +30,7 @@ pub(crate) fn message_style(status: MessageStatus) -> TextStyle {
     }
 }
 
-/// How a batch is doing, without the zeros.
+/// The counts of a batch of subagents, without zeros, for example `2 running, 1 failed`.
 pub(super) fn format_counts(counts: &Counts) -> String {
     let Counts { total: _, queued, running, completed, partial, failed, cancelled } = counts;
     let words = [
@@ -45,22 +45,22 @@ pub(super) fn format_counts(counts: &Counts) -> String {
     some.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Why something failed, behind what did.
+/// The ending of a line with the reason for a failure; empty without one.
 pub(super) fn format_reason(error: Option<&String>) -> String {
     error.map_or(String::new(), |error| format!(": {}", ShownText::new(error)))
 }
 
-/// Arguments on one line, without the braces of an object.
+/// The arguments of a call on one line, without the braces of a JSON object.
 pub(super) fn shorten_arguments(arguments: &str) -> String {
     ShownText::clip_line(arguments.trim(), MAX_ARGUMENTS).to_string()
 }
 
-/// Two spaces for each agent above, and for the agent's own lines.
+/// The indent of an agent's lines: two spaces for each agent above it, and two for itself.
 pub(super) fn agent_indent(agent: &str) -> String {
     "  ".repeat(agent.matches('/').count() + 1)
 }
 
-/// The last part of an agent's path; the first of its name goes without a number.
+/// The last part of an agent's path. The number of the first agent of a name is left out.
 pub(super) fn name_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix("#0").unwrap_or(name)

@@ -1,4 +1,4 @@
-//! Finds the files to check, and reads them on all cores.
+//! Finds the agent files for `agents check`, and judges them on several threads.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use super::verdict::{FileJudge, JudgedFile};
 use crate::setup::exit::Failure;
 use crate::setup::home::read_bounded;
 
-/// How deep `check` looks below a directory: a cloned repository keeps its agents deeper than
-/// the folder of agents itself.
+/// The deepest folder that `check` searches. A cloned repository has its agents deeper than the folder of
+/// agents does.
 const MAX_DEPTH: usize = 2 * limits::MAX_AGENT_DEPTH;
 
-/// Threads that read files. More do not help a disk.
+/// The most threads that read files; more do not make a disk faster.
 const MAX_THREADS: usize = 8;
 
-/// Files that justify a further thread.
+/// The number of files for each further thread.
 const FILES_FOR_A_THREAD: usize = 64;
 
-/// A folder without agents, and with many files of git's.
+/// The folder with git's own files, which has no agents.
 const GIT: &str = ".git";
 
-/// The file itself, or the `.md` files and those of other forms with an agent's fields below the directory, in the order of their paths.
+/// The files to check: the file itself, or the `.md` files below a directory, sorted by path.
 pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
@@ -70,7 +70,7 @@ fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md"))
 }
 
-/// Judges all files, in their order.
+/// Judges all files, and returns the verdicts in the files' order.
 pub(crate) fn judge_files(files: &[PathBuf], judge: &FileJudge<'_>) -> Vec<JudgedFile> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = (files.len() / FILES_FOR_A_THREAD).clamp(1, cores.min(MAX_THREADS));

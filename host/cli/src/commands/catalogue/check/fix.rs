@@ -1,4 +1,4 @@
-//! `agents check --fix`: writes files of other programs in belljar's own form.
+//! `agents check --fix`: writes agent files of other programs in belljar's own form.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,12 @@ use crate::setup::below::{self, DirectoryHandle, FileAudience};
 use crate::setup::exit::CommandExit;
 use crate::term::out::TerminalOutput;
 
-/// The ending of a file written beside the old one. Not `.md`, so that a scan does not find the same agent
-/// twice.
+/// The ending of a new file beside the old one. It is not `.md`, so that a search does not find the same
+/// agent twice.
 const BESIDE: &str = "fixed";
 
-/// Writes the canonical form of every agent with one. Overwrites only the source file itself.
+/// Writes belljar's form of every agent that has one. With `in_place` the source file is replaced, and no
+/// other file ever.
 pub(crate) fn run(
     verdicts: &[JudgedFile],
     (known, workspace): (&KnownTools, &Path),
@@ -56,6 +57,7 @@ pub(crate) fn run(
     worst
 }
 
+/// The note about tools that the new form leaves out, because they do not exist here.
 fn left_out(form: &CanonicalForm) -> String {
     let names: Vec<_> =
         form.left_out.iter().map(|name| ShownText::clip_line(name, 80).to_string()).collect();
@@ -65,10 +67,10 @@ fn left_out(form: &CanonicalForm) -> String {
     format!("; without the tools {}, which cannot be had here", names.join(", "))
 }
 
-/// The files of whoever wrote the agents: those of the workspace may be a stranger's.
+/// The directory of an agent file. A workspace's files may be a stranger's, so no link is followed.
 struct AuthorFolder {
     directory: DirectoryHandle,
-    /// The agent's file there.
+    /// The name of the agent's file in the directory.
     name: PathBuf,
 }
 
@@ -78,7 +80,7 @@ impl AuthorFolder {
         Ok(Self { directory, name })
     }
 
-    /// A new file; an old one of that name is kept.
+    /// Writes a new file beside the old one. An existing file of that name is not changed.
     fn write_beside(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
         let mut name = self.name.clone().into_os_string();
         name.push(format!(".{BESIDE}"));
@@ -93,7 +95,7 @@ impl AuthorFolder {
         }
     }
 
-    /// The new text in the place of the old, whole or not at all.
+    /// Replaces the agent's file with the new text, in one step.
     fn replace_file(&self, form: &CanonicalForm) -> io::Result<PathBuf> {
         if !self.name.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md")) {
             let why = "it is not markdown; without `--in-place` it is written beside the old one";

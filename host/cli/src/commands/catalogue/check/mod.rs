@@ -1,4 +1,4 @@
-//! `belljar agents check`: the kinds of files, the agents' future rights, and faults.
+//! `belljar agents check`: judges agent files, and shows the rights that their agents would have.
 
 mod files;
 mod fix;
@@ -21,6 +21,7 @@ use crate::setup::walls::{WallGaps, WallRaiser};
 use crate::setup::whose::AgentOwner;
 use crate::term::out::TerminalOutput;
 
+/// Runs the command: judges the files, prints the verdicts, and with `--fix` writes corrected files.
 pub(crate) fn run(
     args: &CheckArgs,
     of: &TenantArg,
@@ -30,7 +31,7 @@ pub(crate) fn run(
 ) -> Result<CommandExit, Failure> {
     let mut through = WallGaps { read: args.paths.clone(), ..WallGaps::default() };
     if args.fix {
-        // A file is written beside the old one, and renamed to it.
+        // A new file is written beside the old one, and then renamed to it.
         through.write = args.paths.iter().map(|path| parent_folder(path)).collect();
     }
     let whose = AgentOwner::behind_wall(of, operator, walls, through)?;
@@ -67,6 +68,7 @@ pub(crate) fn run(
     Ok(verdicts_exit(&verdicts, &problems).worse_of(fixed))
 }
 
+/// The directory of a path, which is the path itself if it is a directory.
 fn parent_folder(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.to_path_buf();
@@ -77,6 +79,7 @@ fn parent_folder(path: &Path) -> PathBuf {
     }
 }
 
+/// Judges the files for these paths: files, directories, or names of agents.
 fn judge_paths(
     paths: &[PathBuf],
     host: &Host,
@@ -87,7 +90,7 @@ fn judge_paths(
     for path in paths {
         let agent = agent_by_name(path, &catalog);
         let path = match agent {
-            // An agent of belljar's own has no file.
+            // An agent that is part of belljar has no file.
             Some(agent) if !agent.definition.path.exists() => {
                 verdicts.push(judge.judge_entry(agent));
                 continue;
@@ -105,19 +108,19 @@ fn judge_paths(
     Ok(verdicts)
 }
 
-/// The agent of this name, where no file is meant.
+/// The agent with this name; `None` = the word means a file.
 fn agent_by_name<'a>(path: &Path, catalog: &'a Catalog) -> Option<&'a CatalogEntry> {
     if path.exists() { None } else { catalog.find_by_name(path.to_str()?).ok() }
 }
 
-/// Faults of folders and links, which stand in no file's verdict.
+/// Prints faults of folders and links, which are part of no file's verdict.
 fn other_problems(problems: &[Diagnostic], verdicts: &[JudgedFile], out: &TerminalOutput) {
     let told = |found: &Diagnostic| verdicts.iter().any(|verdict| verdict.path == found.path);
     let left: Vec<_> = problems.iter().filter(|found| !told(found)).cloned().collect();
     out.print_diagnostics(&left);
 }
 
-/// By the worst of the files.
+/// The exit code for the worst of the files.
 fn verdicts_exit(verdicts: &[JudgedFile], problems: &[Diagnostic]) -> CommandExit {
     let error = |found: &Diagnostic| found.severity == Severity::Error;
     let has = |kind| verdicts.iter().any(|verdict| verdict.kind == kind);

@@ -1,4 +1,4 @@
-//! The output of `agents check`: a line a file, a table of libraries, a summary.
+//! Prints the result of `agents check`: a line for each file, a table of libraries, and a summary.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::commands::catalogue::agents::written_for;
 use crate::term::out::{TerminalOutput, TextStyle};
 use crate::term::table::{TextTable, plain_cell, styled_cell};
 
-/// Files up to which everything about each is shown; of more, a line.
+/// The most files for which all findings are printed; with more files, each gets one line.
 const IN_FULL: usize = 5;
 
-/// Characters of the reason on a line.
+/// The most characters of the reason in a line.
 const MAX_REASON: usize = 120;
 
-/// The files as lines, with findings if there are few files.
+/// Prints a line for each file, and the findings if there are few files.
 pub(crate) fn print_lines(verdicts: &[JudgedFile], out: &TerminalOutput) {
     let width = verdicts.iter().map(|verdict| verdict.kind.as_str().len()).max().unwrap_or(0);
     for verdict in verdicts {
@@ -56,7 +56,7 @@ pub(crate) fn print_lines(verdicts: &[JudgedFile], out: &TerminalOutput) {
     }
 }
 
-/// The first reason, and how many there are more.
+/// The first reason of a verdict, and the number of further ones.
 fn first_reason(verdict: &JudgedFile) -> Option<String> {
     let first = verdict.reasons.first()?;
     let more = match verdict.reasons.len() - 1 {
@@ -66,7 +66,7 @@ fn first_reason(verdict: &JudgedFile) -> Option<String> {
     Some(format!("{}{more}", ShownText::clip_line(first, MAX_REASON)))
 }
 
-/// One row for each folder directly below the given directories.
+/// Prints a table with a row for each folder directly below the given directories.
 pub(crate) fn by_library(roots: &[PathBuf], verdicts: &[JudgedFile], out: &TerminalOutput) {
     let mut libraries: BTreeMap<String, Vec<&JudgedFile>> = BTreeMap::new();
     for verdict in verdicts {
@@ -94,7 +94,7 @@ pub(crate) fn by_library(roots: &[PathBuf], verdicts: &[JudgedFile], out: &Termi
     table.print_to(out);
 }
 
-/// The first folder below the given directory; the directory itself for its own files.
+/// The name of the first folder below the given directory; for a file directly in it, the directory's own.
 fn library_name(roots: &[PathBuf], path: &Path) -> String {
     let below = roots.iter().find_map(|root| Some((root, path.strip_prefix(root).ok()?)));
     let Some((root, below)) = below else { return path.to_string_lossy().into_owned() };
@@ -105,7 +105,7 @@ fn library_name(roots: &[PathBuf], path: &Path) -> String {
     }
 }
 
-/// How many there are of each kind.
+/// Prints the number of files with each verdict.
 pub(crate) fn print_summary(verdicts: &[JudgedFile], out: &TerminalOutput) {
     let counts = JudgedFileKind::ALL.into_iter().filter_map(|kind| {
         let count = verdicts.iter().filter(|verdict| verdict.kind == kind).count();
@@ -122,6 +122,7 @@ pub(crate) fn print_summary(verdicts: &[JudgedFile], out: &TerminalOutput) {
     }
 }
 
+/// The colour of a verdict.
 fn kind_style(kind: JudgedFileKind) -> TextStyle {
     match kind {
         JudgedFileKind::Ready => TextStyle::Green,
