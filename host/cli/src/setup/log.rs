@@ -15,6 +15,7 @@ use crate::term::out::TerminalOutput;
 
 /// The library that logs every failed batch. Its lines are left out, because `telemetry` summarizes them.
 const EXPORTER: &str = "opentelemetry-otlp";
+/// The name of that library's event about a failed batch.
 const EXPORT_ERROR: &str = "BatchSpanProcessor.ExportError";
 
 /// The default filter of a server's lines. Without `rmcp=off`, that library would log each message of a

@@ -11,6 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// to be requested again.
 const EVERY: Duration = Duration::from_secs(10);
 
+/// The kind of host work that returns free memory to the system.
 const GIVE_BACK: WorkKind = WorkKind { name: "giving back memory", time: EVERY };
 
 /// Returns free memory to the system at this interval, until the handle is dropped.

@@ -14,7 +14,9 @@ use std::path::Path;
 use belljar_overlay::{OverlayPool, OverlayQuota, SessionLayers};
 use tempfile::TempDir;
 
+/// The prefix of such a directory's name.
 const PREFIX: &str = "overlays-";
+/// The name of the lock file in such a directory.
 const LOCK: &str = "lock";
 
 /// The most attempts to make a directory, because another process may remove it as a leftover before it is

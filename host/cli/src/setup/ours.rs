@@ -62,6 +62,7 @@ pub(crate) fn check_ownership(_file: &File, _path: &Path) -> Result<(), Failure>
     Ok(())
 }
 
+/// The kind of hint for a file that others could have written: change its owner, or its mode.
 #[cfg(unix)]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OwnershipHint {

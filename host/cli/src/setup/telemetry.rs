@@ -26,9 +26,9 @@ use crate::setup::exit::Failure;
 /// The name of the setting with the collector's address, for messages.
 const SETTING: &str = "`otlp_endpoint` under `[server]`";
 
-/// The standard variables with the collector's address: one for traces, with the whole path, and one for all
-/// signals.
+/// The standard variable with the collector's address for traces, with the whole path.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+/// The standard variable with the collector's address for all signals, without the path.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// The standard variables with headers of each request, as `name=value,name=value`, for example credentials.
@@ -36,6 +36,7 @@ const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_
 
 /// The standard variables with the protocol; only protobuf over HTTP is supported.
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+/// The only supported value of these variables.
 const PROTOCOL: &str = "http/protobuf";
 
 /// The path that is appended to an address for all signals, for example to `http://127.0.0.1:4318`.

@@ -63,6 +63,7 @@ const MAX_DEPTH: usize = 8;
 /// The state of this process's OS sandbox, which can be raised only once. Unset = not decided yet.
 static STATE: OnceLock<WallState> = OnceLock::new();
 
+/// Whether this process runs behind its OS sandbox.
 enum WallState {
     /// Switched off by `--no-os-sandbox`.
     Off,

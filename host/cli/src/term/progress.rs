@@ -53,6 +53,7 @@ pub(crate) enum LineTarget {
 #[derive(Clone)]
 pub(crate) struct RunProgress(Arc<ProgressInner>);
 
+/// The state that all clones of a run's display share.
 struct ProgressInner {
     out: TerminalOutput,
     to: LineTarget,
@@ -76,6 +77,7 @@ struct WaitingLines {
     more: usize,
 }
 
+/// What the display remembers of a run's events.
 #[derive(Default)]
 struct ProgressState {
     /// The arguments of running calls, by agent and call id.

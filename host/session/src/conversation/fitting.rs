@@ -79,6 +79,7 @@ struct FittingPast {
     state: Mutex<FittingState>,
 }
 
+/// The conversation behind a running turn, before and after its summary.
 struct FittingState {
     /// The conversation as the turn's model was sent it.
     conversation: Conversation,

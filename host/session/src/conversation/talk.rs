@@ -1,5 +1,5 @@
-//! A conversation: one agent, the messages so far, and a budget above all its turns. Has no database;
-//! `record::saved_session` adds the store.
+//! A conversation in memory: one agent, the messages so far, and a budget above all its turns.
+//! `record::saved_session` stores conversations.
 
 use std::path::PathBuf;
 use std::sync::Arc;

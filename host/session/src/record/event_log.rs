@@ -33,6 +33,7 @@ pub(crate) struct EventLog {
     pump: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// The part of the log that its listener and its storing task share.
 struct EventLogInner {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -42,6 +43,7 @@ struct EventLogInner {
     wake: Notify,
 }
 
+/// The events that are not stored yet.
 struct EventLogState {
     /// The id of the next event.
     next: i64,

@@ -66,6 +66,7 @@ pub fn overlay_quota(setting: &OverlaySetting) -> OverlayQuota {
     }
 }
 
+/// The kind of host work that deletes the overlays of a session.
 const REMOVE_LAYERS: WorkKind =
     WorkKind { name: "removing the overlays of a session", time: Duration::from_secs(600) };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use belljar_agent::{Clock, RunId};
 use belljar_store::Store;
 
-/// The turn whose rows are stored.
+/// The session and message of a turn whose rows are stored, with the store and the clock.
 pub(crate) struct TurnPlace {
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,

@@ -42,6 +42,7 @@ pub(crate) struct TurnJournal {
     control: Arc<SubagentControl>,
 }
 
+/// The records of a turn's subagents, in the order of their starts, with an index by path.
 #[derive(Default)]
 struct SubagentRecords {
     all: Vec<SubagentRecord>,

@@ -17,6 +17,7 @@ pub struct Admission {
     state: Mutex<AdmissionState>,
 }
 
+/// The free places for jars, and the waiting turns.
 #[derive(Debug)]
 struct AdmissionState {
     free: usize,
@@ -25,6 +26,7 @@ struct AdmissionState {
     tenants: VecDeque<(Arc<str>, VecDeque<QueuedTurn>)>,
 }
 
+/// A waiting turn: the jars that it needs, and the sender of its permit.
 #[derive(Debug)]
 struct QueuedTurn {
     jars: usize,

@@ -51,8 +51,10 @@ pub struct DirectSession {
     _place: OwnedSemaphorePermit,
 }
 
+/// A read lock on the open jar: as long as a call holds it, the jar is not replaced.
 type InForce<'a> = RwLockReadGuard<'a, OpenJar>;
 
+/// A jar, and the settings with which it was opened.
 struct OpenJar {
     host: Arc<Host>,
     tools: DirectTools,

@@ -80,6 +80,7 @@ const MAX_ABORTS: usize = 50;
 #[derive(Clone)]
 pub struct Service(Arc<ServiceInner>);
 
+/// The state of one tenant's service, which all clones of [`Service`] share.
 struct ServiceInner {
     versions: VersionSource,
     clock: Arc<dyn Clock>,

@@ -105,6 +105,7 @@ pub(crate) struct OpenQuestions {
     put: Notify,
 }
 
+/// An open question, with the sender of its answer.
 #[derive(Debug)]
 struct WaitingQuestion {
     question: OpenQuestion,

@@ -14,6 +14,7 @@ use super::types::{LOOK, ServiceError};
 use super::{Service, ServiceInner};
 use crate::review::{ReviewError, SessionLook, SessionReview};
 
+/// The kind of host work that applies or discards a session's changes.
 const DECISION: WorkKind =
     WorkKind { name: "deciding about the changes of a session", time: Duration::from_secs(600) };
 

@@ -34,6 +34,7 @@ pub(crate) enum ClaimPurpose {
     Look,
 }
 
+/// The present claim on a session, with the means to cancel its turn.
 #[derive(Debug)]
 struct RunningEntry {
     turn: RunningTurn,

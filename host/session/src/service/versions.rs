@@ -72,6 +72,7 @@ pub(crate) struct VersionSource {
     pub(super) invalid: AtomicBool,
 }
 
+/// The results of the last check for changed settings.
 #[derive(Default)]
 pub(super) struct LookState {
     /// A new version that could not be put in force yet, because the store did not answer.

@@ -1,4 +1,4 @@
-//! Settings that change while turns run and wait.
+//! Tests of settings that change while turns run and wait.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -19,8 +19,9 @@ use crate::setup::once::remove_left;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// The most simultaneous jars of one editor's turns, and the most waiting turns.
+/// The most simultaneous jars of one editor's turns.
 const JARS: usize = 64;
+/// The most waiting turns of one editor.
 const QUEUE: usize = 64;
 
 /// Runs the command: raises the OS sandbox, builds the host, and serves the editor until it closes stdin.

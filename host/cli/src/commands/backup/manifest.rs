@@ -83,6 +83,7 @@ struct ManifestForm {
 }
 
 impl BackupPart {
+    /// All parts of a backup.
     pub(super) const ALL: [Self; 3] = [Self::Home, Self::Data, Self::Sessions];
 
     /// The name of the part, as in paths.

@@ -37,6 +37,7 @@ const MAX_TRIES: usize = 100;
 static LEFT: Mutex<ScratchRegistry> =
     Mutex::new(ScratchRegistry { directories: Vec::new(), finishing: false });
 
+/// The temporary directories of this command, which a signal removes.
 struct ScratchRegistry {
     directories: Vec<PathBuf>,
     /// True if the command is about to complete, and signals no longer stop it.

@@ -20,6 +20,7 @@ pub(super) struct BackgroundRuns {
     started: u32,
 }
 
+/// A run in the background that has not been returned as ended.
 struct BackgroundRun {
     number: u32,
     spec: RunSpec,

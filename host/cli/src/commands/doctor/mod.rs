@@ -44,6 +44,7 @@ enum CheckResult {
     Bad,
 }
 
+/// One line of the report: the checked part, the result and details.
 #[derive(Serialize)]
 struct DoctorCheck {
     name: &'static str,

@@ -44,6 +44,7 @@ pub(super) struct KeyProvider {
     model: &'static str,
 }
 
+/// The providers that are looked for in the environment, the preferred one first.
 pub(super) const PROVIDERS: [KeyProvider; 3] = [
     KeyProvider {
         section: "anthropic",

@@ -17,7 +17,9 @@ use crate::setup::walls::WallRaiser;
 use crate::term::out::{TerminalOutput, TextStyle};
 use belljar_policy::ShownPath as _;
 
+/// The template of the home's `belljar.toml`.
 const HOME_CONFIG: &str = include_str!("../../templates/belljar.toml");
+/// The template of a workspace's `belljar.toml`.
 const WORKSPACE_CONFIG: &str = include_str!("../../templates/workspace.toml");
 
 /// The file with instructions for every agent.

@@ -34,8 +34,9 @@ use crate::setup::threads;
 use crate::setup::walls::WallRaiser;
 use crate::term::out::TerminalOutput;
 
-/// The most simultaneous jars of the client's turns, and the most waiting turns.
+/// The most simultaneous jars of the client's turns.
 const JARS: usize = 256;
+/// The most waiting turns of the client.
 const QUEUE: usize = 256;
 
 /// The time that turns have to end after their client has gone. A turn that is still running is resumed at

@@ -3,8 +3,9 @@
 use belljar_definition::ServerSetting;
 use belljar_session::ServiceLimits;
 
-/// The default number of one tenant's running turns, and of its waiting ones.
+/// The default number of one tenant's running turns.
 const DEFAULT_TENANT_TURNS: u32 = 64;
+/// The default number of one tenant's waiting turns; a further turn is refused.
 const DEFAULT_TENANT_QUEUE: u32 = 256;
 
 /// The default storage of one tenant in MiB: enough for some hundred thousand turns, or a few thousand of the

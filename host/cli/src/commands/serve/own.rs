@@ -33,6 +33,7 @@ pub(crate) struct OwnSettings {
     state: Mutex<OwnSettingsState>,
 }
 
+/// The settings of the last read, and the state of their files.
 struct OwnSettingsState {
     watched: WatchedFiles,
     /// The number of times that the settings were read.

@@ -17,6 +17,7 @@ use crate::setup::secrets;
 /// Makes the versions of one tenant's settings.
 pub(crate) struct TenantRenewal(Arc<TenantRenewalState>);
 
+/// The state of a tenant's version maker, which its work on a separate thread shares.
 struct TenantRenewalState {
     opener: Arc<TenantOpeningContext>,
     tenant: Tenant,

@@ -28,6 +28,7 @@ const TEXTS: &[&str] = &[
     "→ helper#0",
 ];
 
+/// Cells of a column of numbers.
 const AMOUNTS: &[&str] = &["0", "1\u{a0}234\u{a0}567", "1013.4 KiB", "608.7 k"];
 
 /// A table with every text in every column, each beside another text.

@@ -1,9 +1,8 @@
 //! Stores the results of a client's tool calls, in order, after the answers were sent: one task for each
 //! session.
 //!
-//! A client makes the next call when it has the last answer. Transactions for every single call would delay
-//! the next call, because both need the processor; so the results of a few milliseconds are stored in one
-//! transaction.
+//! A client makes its next call as soon as it has an answer. A transaction for every call would delay the
+//! next call, because both need the processor, so the results of a few milliseconds share one transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +54,7 @@ struct ResultRows {
     used: Usage,
 }
 
+/// A message to the task that stores results.
 enum WriterMessage {
     Note(ResultRows),
     /// A request for a notice once all earlier results are stored.

@@ -27,6 +27,7 @@ pub(crate) enum JudgedFileKind {
 }
 
 impl JudgedFileKind {
+    /// All verdicts, in the order of the summary.
     pub(crate) const ALL: [Self; 5] =
         [Self::Ready, Self::Warnings, Self::Blocked, Self::Invalid, Self::NotAnAgent];
 
