@@ -1,6 +1,6 @@
-//! The bills of models for the latest steps of agents. A prompt's tokens are estimated by bytes before
-//! sending. But the ratio differs between models and texts, and some models bill more than they receive, so
-//! past bills are the lower bound of the next step's estimate.
+//! What models have billed for the latest steps of agents. The host estimates a prompt's tokens from its
+//! bytes before sending it. Because the ratio differs between models and texts, and some models bill more
+//! than they receive, past bills are a lower bound for the next step's estimate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +11,17 @@ use belljar_model::ModelReply;
 use crate::agent_loop::machine::count_usage;
 use crate::limits::MAX_BYTES_PER_TOKEN;
 
-/// Remembered steps of an agent: about one turn's.
+/// Remembered steps of one agent with one model: about as many as a turn has.
 const MAX_STEPS: usize = 8;
 
-/// Remembered pairs of agent and model; past the bound all are forgotten and learnt anew.
+/// Most remembered pairs of agent and model. Beyond it all are forgotten, and learnt again.
 const MAX_AGENTS: usize = 1_024;
 
-/// The bills of each agent with each model. Process-wide for one tenant, and not stored.
+/// The bills of each agent with each model, for one tenant's process. Not stored.
 #[derive(Debug, Default)]
 pub(crate) struct AgentBills(Mutex<HashMap<(AgentId, String), Arc<RecentBills>>>);
 
-/// The last steps of one agent with one model.
+/// The bills of the last steps of one agent with one model.
 #[derive(Debug, Default)]
 pub(crate) struct RecentBills(Mutex<VecDeque<StepBill>>);
 
@@ -35,7 +35,7 @@ struct StepBill {
 }
 
 impl AgentBills {
-    /// The bills of an agent with a model. A run looks this up once, not at each step.
+    /// The bills of an agent with a model. A run gets these once, not at each step.
     pub(crate) fn bills_for_agent(&self, agent: &AgentId, model: &str) -> Arc<RecentBills> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (agent.clone(), model.to_owned());
@@ -47,7 +47,7 @@ impl AgentBills {
 }
 
 impl RecentBills {
-    /// Stores the bill of a step; `bytes` = the size of its prompt.
+    /// Adds the bill of a step whose prompt had this number of bytes.
     pub(crate) fn record_step(&self, bytes: u64, reply: &ModelReply) {
         let used = count_usage(bytes, reply);
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,20 +57,22 @@ impl RecentBills {
         steps.push_back(StepBill { bytes, input: used.input_tokens, output: used.output_tokens });
     }
 
-    /// The fewest tokens of a step with a prompt of `bytes`, from past bills; 0 = unknown. A longer prompt is
-    /// billed no less than a shorter one.
+    /// The fewest tokens that a step with a prompt of `bytes` will cost, by past bills; 0 = unknown. A longer
+    /// prompt never costs less than a shorter one.
     pub(crate) fn fewest_tokens(&self, bytes: u64) -> u64 {
         let steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if steps.is_empty() { 0 } else { estimate_tokens(&steps, bytes) }
     }
 }
 
+/// Estimates input tokens from similar, shorter or longer prompts, in this order, and adds the smallest
+/// output.
 fn estimate_tokens(steps: &VecDeque<StepBill>, bytes: u64) -> u64 {
     let like = |step: &&StepBill| step.bytes <= bytes && step.bytes >= bytes / 2;
     let more = |step: &StepBill| {
         step.input.saturating_add(bytes.saturating_sub(step.bytes) / MAX_BYTES_PER_TOKEN)
     };
-    // The cheapest of similar steps: texts differ, and the estimate must not be too high.
+    // The cheapest of similar steps counts, because texts differ and the estimate must not be too high.
     let alike = steps.iter().filter(like).map(more).min();
     let shorter = || {
         let shorter = steps.iter().filter(|step| step.bytes <= bytes);
@@ -112,12 +114,12 @@ mod tests {
         assert_eq!((least(1_000), least(1_160)), (920, 930));
         assert_eq!(least(100), 110, "a part of it, and an answer");
         assert_eq!(least(100_000), 900 + 99_000 / 16 + 20, "a text that nobody knows");
-        // The cheaper of two that are alike, and the shortest answer.
+        // Of two similar steps the cheaper one counts, with the shortest answer.
         it.record_step(900, &reply(300, 5));
         assert_eq!(least(1_000), 300 + 100 / 16 + 5);
         it.record_step(8_000, &reply(7_000, 9));
         assert_eq!(least(8_000), 7_005, "its own prompt so far");
-        // Others know nothing of it, and what is long ago is forgotten.
+        // Another agent or model has no bills, and old bills are forgotten.
         let others = [bills(&billed, "b", "m"), bills(&billed, "a", "n")];
         assert_eq!(others.map(|other| other.fewest_tokens(1_000)), [0, 0]);
         for _ in 0..MAX_STEPS {

@@ -1,6 +1,6 @@
-//! A caller's input to a turn besides text: earlier messages, tools with their results, and the form of the
-//! answer. This input is data and grants no right: a caller's tool is executed by the caller, and its name is
-//! never a name of belljar's tools.
+//! What a caller sends to a turn besides the text: earlier messages, tools and their results, images, and the
+//! form of the answer. It is data and grants no right: the caller executes its own tools, and their names
+//! never equal the names of belljar's tools.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::limits::{
 use crate::prompt::frame::HANDED_OVER;
 use crate::schema::{At, CallerSchemas, SchemaSet, memory_of};
 
-/// The longest name of a tool that providers accept.
+/// Most characters of a tool's name, because providers accept no longer ones.
 const MAX_NAME: usize = 64;
 
-/// The input of a caller to a turn besides text. Empty by default.
+/// What a caller sends besides the text. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallerInput {
@@ -39,37 +39,37 @@ pub struct CallerInput {
     /// Tools that the caller executes. A call of such a tool ends the turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolSpec>,
-    /// True if one step may have several calls of the caller's tools. Default: no.
+    /// True if a step may have several calls of the caller's tools. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
-    /// A call that the model must make: of any of the caller's tools, or of the named one. The call ends the
+    /// The call that the model must make: of any of the caller's tools, or of this one. The call ends the
     /// turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
-    /// The results of the calls with which the turn before ended.
+    /// The results of the calls with which the turn before this one ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult>,
-    /// The JSON Schema of the answer; absent = text.
+    /// The JSON Schema that the answer must fit; `None` = any text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<Value>,
-    /// Most tokens of one answer of the model.
+    /// Most output tokens of one answer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Sampling temperature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The amount of reasoning.
+    /// How much the model should reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// The sampling of answers, with the stop words.
+    /// The sampling options, including the stop words.
     #[serde(skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
-    /// The schemas, compiled on first use.
+    /// The schemas of the tools and of the form, compiled when first needed.
     #[serde(skip)]
     pub schemas: CallerSchemas,
 }
 
-/// The reason why a part of a caller's input cannot be used.
+/// Which part of a caller's input cannot be used, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{at}` {why}")]
 pub struct UnfitInput {
@@ -79,10 +79,10 @@ pub struct UnfitInput {
     pub why: String,
 }
 
-/// The reason why a caller's input is not accepted.
+/// Why a caller's input is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BroughtError {
-    /// An input exceeds its bounds, so a retry fails too.
+    /// A part exceeds its bounds: a retry fails too.
     #[error(transparent)]
     Unfit(#[from] UnfitInput),
     /// The schemas were not compiled, for lack of time or room: a retry may succeed.
@@ -96,33 +96,34 @@ impl CallerInput {
         *self == Self::default()
     }
 
-    /// The approximate bytes of the stored part.
+    /// The approximate size of the input that is stored, in bytes.
     pub fn stored_bytes(&self) -> usize {
         let text = serde_json::to_string(self).map_or(0, |text| text.len());
         self.all_images().map(Image::byte_count).fold(text, usize::saturating_add)
     }
 
-    /// The images of the task and of earlier messages.
+    /// All images: those beside the task and those in earlier messages.
     pub fn all_images(&self) -> impl Iterator<Item = &Image> {
         self.images.iter().chain(self.history.iter().flat_map(ChatMessage::images))
     }
 
-    /// The images of the input, mutable so that their bytes can be restored.
+    /// All images, to restore their bytes after loading.
     pub fn all_images_mut(&mut self) -> impl Iterator<Item = &mut Image> {
         self.images.iter_mut().chain(self.history.iter_mut().flat_map(ChatMessage::images_mut))
     }
 
-    /// Checks the bounds of every input, and that the schemas are valid: compiled on a thread for `owner`,
-    /// and kept for the turn.
+    /// Checks the bounds of every part, and compiles the schemas on a thread counted for `owner`. The
+    /// compiled schemas are kept for the turn.
     ///
     /// # Errors
     ///
-    /// The first invalid input, or a lack of time or room for the work.
+    /// The first invalid part, or a lack of time or room for the work.
     pub async fn check_inputs(&self, owner: &str) -> Result<(), BroughtError> {
         self.compile_schemas(owner).await.map(drop)
     }
 
-    /// The bytes of the compiled schemas; checks the bounds like [`CallerInput::check_inputs`].
+    /// The bytes that the compiled schemas take; also checks the bounds as [`CallerInput::check_inputs`]
+    /// does.
     ///
     /// # Errors
     ///
@@ -132,7 +133,7 @@ impl CallerInput {
         memory_of(self.all_schemas(), owner).await
     }
 
-    /// The compiled schemas, compiled once in a turn.
+    /// Compiles the schemas of the tools and of the form, once in a turn.
     pub(crate) async fn compile_schemas(
         &self,
         owner: &str,
@@ -141,6 +142,7 @@ impl CallerInput {
         self.schemas.get_or_compile(self.all_schemas(), owner).await
     }
 
+    /// All schemas, each with its place in the request, for example `tools[2].parameters`.
     fn all_schemas(&self) -> Vec<At> {
         let of_tool = |(at, tool): (usize, &ToolSpec)| {
             (format!("tools[{at}].parameters"), tool.schema.clone())
@@ -149,6 +151,7 @@ impl CallerInput {
         self.tools.iter().enumerate().map(of_tool).chain(form).collect()
     }
 
+    /// Checks the counts and sizes of messages and tools.
     fn check_bounds(&self) -> Result<(), UnfitInput> {
         let unfit = |at: &str, why: String| Err(UnfitInput { at: at.to_owned(), why });
         if self.history.len() > MAX_CALLER_MESSAGES {
@@ -172,7 +175,7 @@ impl CallerInput {
         Ok(())
     }
 
-    /// The messages before the task: the history, completed with the caller's results, then the caller's
+    /// The messages before the task: `messages` with the caller's results filled in, then the caller's own
     /// messages.
     pub fn after(&self, mut messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
         self.answer(&mut messages);
@@ -180,7 +183,7 @@ impl CallerInput {
         messages
     }
 
-    /// Replaces the placeholders of results by the caller's results.
+    /// Puts the caller's results in the place of their placeholders in `messages`.
     pub fn answer(&self, messages: &mut [ChatMessage]) {
         let Some(ChatMessage::Tool { results }) = messages.last_mut() else { return };
         for brought in &self.results {
@@ -194,6 +197,7 @@ impl CallerInput {
     }
 }
 
+/// Checks the name, description and schema size of one tool. `at` is its position, from 0.
 fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), UnfitInput> {
     let unfit =
         |part: &str, why: String| Err(UnfitInput { at: format!("tools[{at}].{part}"), why });

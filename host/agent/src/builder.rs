@@ -1,4 +1,4 @@
-//! An agent in another program: file, tools, model and rights in one place.
+//! Builds an agent inside another program: its file, tools, model and rights in one place.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ pub struct Agent {
     layers: Option<SessionLayers>,
 }
 
-/// Builds an [`Agent`]. Rights are the file's requests within the settings' grants, as on the command line:
-/// without settings, the agent reads the workspace with the present tools, and writes nothing. Faults are
-/// reported by [`AgentBuilder::build`].
+/// Builds an [`Agent`]. Its rights are what its file requests within the grants of
+/// [`AgentBuilder::settings`], as on the command line. Without settings the agent may use the added tools and
+/// read the workspace, and writes nothing. [`AgentBuilder::build`] reports the first fault.
 #[must_use = "a builder makes nothing until `build`"]
 pub struct AgentBuilder {
     sandbox: Sandbox,
@@ -46,28 +46,28 @@ pub struct AgentBuilder {
     layers: Option<SessionLayers>,
     secrets: SecretStore,
     asker: Option<Arc<dyn Asker>>,
-    /// The first problem.
+    /// The first fault so far.
     problem: Option<AgentBuildError>,
 }
 
-/// The reason why an agent is not made.
+/// Why no agent is built.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentBuildError {
     /// No agent file was added.
     #[error("there is no agent file")]
     NoAgent,
-    /// No model is configured to answer.
+    /// No model was set that could answer.
     #[error("there is no model")]
     NoModel,
     /// A file cannot be read.
     #[error("failed to read `{}`: {source}", path.to_shown())]
     Read {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
         /// The reason.
         source: ReadError,
     },
-    /// An agent file, a manifest or the settings are not right.
+    /// Faults in an agent file, a tool manifest or the settings.
     #[error("{}", format_headlines(.0))]
     Invalid(Vec<Diagnostic>),
     /// The workspace cannot be used, or the file is no agent.
@@ -78,7 +78,7 @@ pub enum AgentBuildError {
     Blocked {
         /// The agent's identity.
         agent: String,
-        /// The missing parts. Quotes text of the agent's file, escaped.
+        /// What is not granted. Quotes text of the agent's file, escaped.
         reasons: Vec<String>,
     },
 }
@@ -88,7 +88,7 @@ fn format_headlines(found: &[Diagnostic]) -> String {
 }
 
 impl AgentBuildError {
-    /// The error's code for programs, the same in every version.
+    /// The code of the error, which stays the same in later versions.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoAgent => "no-agent",
@@ -100,7 +100,7 @@ impl AgentBuildError {
         }
     }
 
-    /// The remedy for the caller.
+    /// Advice for the developer who calls the builder.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoAgent => "name one with `AgentBuilder::agent` or `agent_file`",
@@ -116,7 +116,7 @@ impl AgentBuildError {
 }
 
 impl Agent {
-    /// Builds an agent for this directory, which is `/workspace` to the agent.
+    /// Starts to build an agent that works in this directory, which the agent sees as `/workspace`.
     pub fn builder(sandbox: &Sandbox, workspace: impl Into<PathBuf>) -> AgentBuilder {
         AgentBuilder {
             sandbox: sandbox.clone(),
@@ -132,12 +132,13 @@ impl Agent {
         }
     }
 
-    /// Runs the agent on a task to its end. There is always an outcome.
+    /// Runs the agent on a task to its end. Always returns an outcome.
     pub async fn run(&self, task: &str) -> Outcome {
         self.run_with(task, EventSink::none(), CancellationToken::new()).await
     }
 
-    /// As [`Agent::run`], with every event as it happens, including subagents'. `cancel` ends the run.
+    /// As [`Agent::run`], and passes each event of the agent and its subagents to `events`. `cancel` ends the
+    /// run.
     pub async fn run_with(
         &self,
         task: &str,
@@ -154,22 +155,22 @@ impl Agent {
         &self.agent
     }
 
-    /// The shared state of all runs, for [`crate::run()`] with a custom [`RunSpec`].
+    /// The state that all runs of this agent share, for [`crate::run()`] with a custom [`RunSpec`].
     pub fn host(&self) -> &Host {
         &self.host
     }
 }
 
 impl AgentBuilder {
-    /// An agent file as text: frontmatter, then the system prompt. The first agent is run, and may delegate
-    /// to the others, unless its file restricts delegation. `name` replaces the file's name, for example
-    /// `reader.md`.
+    /// Adds an agent file as text: frontmatter, then the system prompt. The first added agent is the one that
+    /// runs; it may delegate to the others unless its file forbids it. `name` stands for the file's name, for
+    /// example `reader.md`.
     pub fn agent(mut self, name: &str, text: impl Into<String>) -> Self {
         self.add_file(Path::new("agents").join(name), text.into().into_bytes());
         self
     }
 
-    /// As [`AgentBuilder::agent`], from a file.
+    /// Adds an agent file from disk, as [`AgentBuilder::agent`] does.
     pub fn agent_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         match read_bounded(path, MAX_DEFINITION as u64) {
@@ -181,7 +182,7 @@ impl AgentBuilder {
         self
     }
 
-    /// A tool that agents can be granted.
+    /// Adds one of belljar's tools, which agents may then be granted.
     pub fn tool(mut self, tool: StockTool) -> Self {
         self.tools.push(tool);
         self
@@ -198,12 +199,12 @@ impl AgentBuilder {
         self
     }
 
-    /// The model of all agents.
+    /// Sets the one model for all agents.
     pub fn model(self, model: Arc<dyn ChatModel>) -> Self {
         self.models(ModelRegistry::from_single(model))
     }
 
-    /// Several models, by the names and roles that agent files ask for.
+    /// Sets several models, by the names and roles that agent files use.
     pub fn models(mut self, models: ModelRegistry) -> Self {
         self.models = Some(models);
         self
@@ -226,23 +227,24 @@ impl AgentBuilder {
         self
     }
 
-    /// The values of secrets; the grants decide which are used.
+    /// Sets the values of secrets. The grants decide which tool may use which secret.
     pub fn secrets(mut self, secrets: SecretStore) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// Sets the person to ask if a grant says `ask`. Without a person, such a call is refused.
+    /// Sets the person who is asked about a tool that is granted as `ask`. Without a person, such a call is
+    /// refused.
     pub fn with_asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// Reads the files and decides about the agent's rights. No tool is compiled yet.
+    /// Reads all files and computes the agent's rights. Tools are compiled later, at the first run.
     ///
     /// # Errors
     ///
-    /// The first problem.
+    /// The first fault.
     pub fn build(self) -> Result<Agent, AgentBuildError> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -279,6 +281,7 @@ impl AgentBuilder {
         Ok(Agent { host, agent: Arc::new(agent), workspace, layers: self.layers })
     }
 
+    /// Adds the content of an agent file as if it were in the operator's home.
     fn add_file(&mut self, path: PathBuf, bytes: Vec<u8>) {
         let root = path.parent().map(Path::to_owned).unwrap_or_default();
         self.files.push(SourceFile {
@@ -295,7 +298,7 @@ impl AgentBuilder {
 }
 
 impl Agent {
-    /// The overlays, if [`AgentBuilder::overlay_in`] set a directory.
+    /// The layers of the agent's overlays, if [`AgentBuilder::overlay_in`] set a directory for them.
     pub fn session_layers(&self) -> Option<&SessionLayers> {
         self.layers.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Time and randomness of a run: passed in, so that tests fix both.
+//! The time and the random numbers of a run. They are passed in, so that tests can fix both.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,14 +18,14 @@ pub trait Clock: Send + Sync {
     fn random_number(&self) -> u32;
 }
 
-/// Nanoseconds of a millisecond: below 2^20, five digits in base 16.
+/// Nanoseconds of a millisecond: five digits in base 16.
 const NANOS_OF_A_MILLISECOND: u32 = 1_000_000;
 
 /// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// A stopped clock for tests. Its random numbers count up.
+/// A clock for tests that stands still. Its random numbers count up.
 #[derive(Debug)]
 pub struct FixedClock {
     now: Timestamp,
@@ -45,12 +45,12 @@ impl Clock for SystemClock {
     }
 
     fn random_number(&self) -> u32 {
-        // INV-113: a keyed hash of a counter. With a plain counter, or a generator whose state can be found,
-        // a reader of some numbers could count the numbers in between.
+        // INV-113: random numbers are a keyed hash of a counter. If ids showed a plain counter, or a
+        // generator whose state can be found, the reader of some ids could count the ids in between.
         static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let hash = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));
-        // The upper half is as good as the lower.
+        // Either half of the hash would do.
         u32::try_from(hash >> 32).unwrap_or_default()
     }
 }
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn ids_of_one_process_sort_in_the_order_made() {
         let ids: Vec<RunId> = (0..1000).map(|_| RunId::new(&SystemClock)).collect();
-        // Not strictly: two may be made in one tick of the clock.
+        // Two ids may have the same time, so the order is not strict.
         let time = |id: &RunId| id.as_str()[..id.as_str().len() - 8].to_owned();
         assert!(ids.iter().map(time).is_sorted(), "{ids:?}");
     }
 
     #[test]
     fn ids_do_not_tell_how_many_were_made_between_them() {
-        // The suffixes of one tenant, with 0, 1 or 100 ids of others between each two.
+        // The suffixes of one tenant's ids, with 0, 1 or 100 ids of other tenants between each two.
         for others in [0, 1, 100] {
             let own: Vec<u32> = (0..200)
                 .map(|_| {
@@ -129,7 +129,7 @@ mod tests {
                     u32::from_str_radix(&suffix[5..], 16).unwrap()
                 })
                 .collect();
-            // No gap that repeats, and as many steps up as down: nothing counts here.
+            // No difference between two suffixes repeats, and they go up as often as down.
             let gaps: Vec<i64> =
                 own.windows(2).map(|two| i64::from(two[1]) - i64::from(two[0])).collect();
             let distinct: std::collections::HashSet<_> = gaps.iter().collect();

@@ -1,4 +1,4 @@
-//! The state of a process: everything that a run needs and does not own.
+//! The state of a process that runs need and share: sandbox, models, settings, tools, agents.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,50 +22,50 @@ use crate::tools::hooks::Hooks;
 use belljar_catalogue::ToolCatalogue;
 use belljar_catalogue::{CommandLibrary, Library, SkillFolder, SkillLibrary, TeamLibrary};
 
-/// The state of a process, shared by clones.
+/// The state of a process that its runs share. Clones share it too.
 #[derive(Clone)]
 pub struct Host {
     /// Runs the tools.
     pub sandbox: Sandbox,
     /// The configured models.
     pub models: Arc<ModelRegistry>,
-    /// `belljar.toml`, home and workspace.
+    /// The settings of `belljar.toml`, the home's and the workspace's.
     pub settings: Arc<Settings>,
-    /// The tools that exist.
+    /// The installed tools.
     pub tools: Arc<ToolCatalogue>,
-    /// The agents that exist.
+    /// The known agents.
     pub library: Arc<Library>,
-    /// The operator's hooks. Default: those of the settings.
+    /// The operator's hooks. Default: those in the settings.
     pub hooks: Arc<Hooks>,
-    /// The teams that exist. Default: none.
+    /// The known teams. Default: none.
     pub teams: Arc<TeamLibrary>,
-    /// The skills that exist. Default: none.
+    /// The known skills. Default: none.
     pub skills: Arc<SkillLibrary>,
     /// The commands that exist. Default: none.
     pub commands: Arc<CommandLibrary>,
     /// The folders of skills that agents of a run read. Default: none; a run looks for them.
     pub(crate) skill_folders: Arc<[SkillFolder]>,
-    /// The values of secrets.
+    /// The values of secrets, which the grants give to tools.
     pub secrets: SecretStore,
     /// The person to ask if a grant says `ask`. Default: no person, and such calls are refused.
     pub asker: Arc<dyn Asker>,
-    /// The store of subagents' outcomes during a run. Default: no store.
+    /// Stores a run while it runs. Default: stores nothing.
     pub journal: Arc<dyn Journal>,
-    /// The operator's home, for `AGENTS.md`. Default: none.
+    /// The operator's home directory, for its `AGENTS.md`. Default: none.
     pub home: Option<PathBuf>,
-    /// The tenant of this host, for commands in hints. Default: none.
+    /// The tenant, for commands in hints. Default: none.
     pub tenant: Option<String>,
-    /// The data directory for such commands, if not the configured one. Default: none.
+    /// The data directory for commands in hints, if it is not the configured one. Default: none.
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
-    /// The text index for agents, skills and tools that a context has no room for. Default: none.
+    /// The text index of agents, skills and tools. Default: none, so that contexts list everything.
     pub search: Arc<dyn CatalogueSearch>,
-    /// The bills of models for the latest steps of these agents.
+    /// What models have billed for the latest steps of each agent.
     pub(crate) billed: Arc<AgentBills>,
-    /// The agents open to delegation, for the catalogue and workspace of the listing.
+    /// The agents open to delegation, cached for one catalogue and workspace.
     listing: Arc<Mutex<Option<CachedListing>>>,
-    /// The entries of the text index, for the listing and skills that they were made of.
+    /// The entries of the text index, cached for one listing, its skills and tools.
     searched: Arc<Mutex<Option<CachedEntries>>>,
 }
 
@@ -83,7 +83,7 @@ struct CachedListing {
 }
 
 impl Host {
-    /// A host with no person to ask, no secrets, and the machine's clock.
+    /// A host that asks no person, has no secrets and uses the machine's clock.
     pub fn new(
         sandbox: Sandbox,
         models: Arc<ModelRegistry>,
@@ -116,42 +116,42 @@ impl Host {
         }
     }
 
-    /// A command for the operator, for the home of this host's settings.
+    /// A command for the operator, with the options for this host's tenant and data directory.
     pub fn for_its_tenant(&self, command: &str) -> String {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
-    /// The owner of threads for one kind of work, for example `TENANT/overlays`. Each kind has a share of the
-    /// tenant's threads, so that no kind waits for another.
+    /// The owner to whom threads for one kind of work are counted, for example `TENANT/overlays`. Each kind
+    /// has a share of the tenant's threads, so that no kind waits for another.
     pub(crate) fn owner_of(&self, share: &str) -> String {
         format!("{}/{share}", self.tenant.as_deref().unwrap_or_default())
     }
 
-    /// The owner of threads on which overlays are closed and removed.
+    /// The owner of the threads on which overlays are closed and removed.
     pub fn owner_of_overlays(&self) -> String {
         self.owner_of("overlays")
     }
 
-    /// The owner of threads for work on the layers of sessions: one share, however many subagents have layers
-    /// of their own.
+    /// The owner of the threads that work on the layers of sessions: one share, however many subagents have
+    /// copies.
     pub(crate) fn owner_of_layers(&self) -> String {
         self.owner_of("layers")
     }
 
-    /// Shares the model bills of the previous host.
+    /// This host with the model bills that an earlier host has collected.
     #[must_use]
     pub fn knowing_the_bills_of(self, before: &Self) -> Self {
         Self { billed: Arc::clone(&before.billed), ..self }
     }
 
-    /// This host for one run of these agents. Replies to tools are searched for these agents' secrets:
-    /// delegates have no further rights, so a tool of the run can receive no other secret.
+    /// This host for one run of these agents. Replies to tools are searched for the secrets of these agents;
+    /// that is enough, because subagents have no further rights.
     pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
         let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
         Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }
     }
 
-    /// The agents open to delegation in this workspace; made anew only if the library has changed.
+    /// The agents open to delegation in this workspace, listed again only if the library has changed.
     pub(crate) fn delegate_listing(&self, workspace: &Path) -> Arc<DelegateListing> {
         let catalog = self.library.catalog();
         let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);

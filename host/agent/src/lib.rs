@@ -55,13 +55,13 @@ pub use agent_loop::job::caps_of_run;
 pub use agent_loop::machine::{
     PartialAnswer, count_usage, cut_off, hold_tokens, message_bytes, prompt_bytes,
 };
-/// Types of the agent builder, so that a program needs no other crate.
+/// Needed with [`AgentBuilder`], so that a program needs no other crate.
 pub use belljar_catalogue::StockTool;
-/// The messages and tools of a caller, so that an entrance needs no other crate.
+/// Messages and tools of a caller, so that a crate of callers needs no other crate.
 pub use belljar_model::{
     ChatMessage, Effort, Image, ImageError, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-/// The parts of a tool's output, so that an entrance needs no other crate.
+/// A part of a tool's output, so that a crate of callers needs no other crate.
 pub use belljar_sandbox::OutputPart;
 pub use brought::{BroughtError, CallerInput, UnfitInput};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};
@@ -102,7 +102,7 @@ pub use subagent::team::{
     MemberOutcome, ResolvedTeam, StageOutcome, TeamOutcome, TeamSpec, resolve_all_teams,
     resolve_team, resolve_team_file, run_team, run_team_as,
 };
-/// The means to end a run, for example of [`Agent::run_with`].
+/// Ends a run, for example one of [`Agent::run_with`].
 pub use tokio_util::sync::CancellationToken;
 pub use tools::approval::asker::{
     Approval, ApprovalQuestion, Asker, CallReach, ClarificationAnswer, ClarificationQuestion,

@@ -40,50 +40,51 @@ use crate::subagent::control::SubagentControl;
 use crate::tools::builtin::tool::AgentDepth;
 use crate::tools::served::ServerAccounts;
 
-/// The parameters of a run.
+/// The input of a run.
 #[derive(Debug, Clone)]
 pub struct RunSpec {
-    /// The agent, resolved against its grants.
+    /// The agent with its grants and rights.
     pub agent: Arc<ResolvedAgent>,
     /// The task. Sent byte for byte.
     pub task: String,
-    /// Facts that the agent would otherwise have to search for; blank = none.
+    /// Facts for the agent beside the task; blank = none.
     pub context: Option<String>,
     /// The name or alias of the model; `None` = the definition's model, else `main`.
     pub model: Option<String>,
     /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
     pub workspace: PathBuf,
-    /// Limits below the grants' limits, for example from `--max-steps`.
+    /// Limits of this run, which lower the granted limits, for example from `--max-steps`.
     pub limits: LimitsRequest,
-    /// Run a blocked agent with the granted subset.
+    /// True = a blocked agent runs with the rights it has.
     pub partial: bool,
     /// Earlier messages of the conversation, sent unchanged before the task.
     pub history: Vec<ChatMessage>,
-    /// Shortens `history` if the model reports that a request exceeds its context. `None` = never shortened.
-    pub shorter: Option<Arc<dyn ShorterPast>>,
-    /// The caller's input besides text, except for earlier messages, which are in `history`.
-    pub brought: CallerInput,
-    /// The budget above the run: a team's budget, a chat session's. `None` = the run
-    /// has a session budget to itself.
-    pub budget: Option<Budget>,
-    /// The run's id. `None` = a new one.
-    pub run: Option<RunId>,
-    /// The steps before the process died. `None` = a new run. The rest of the spec has to be the same as
+    /// Shortens `history` if the model reports that the request exceeds its context; `None` = the run fails
     /// then.
+    pub shorter: Option<Arc<dyn ShorterPast>>,
+    /// The caller's tools, images, form of the answer and other input beside the text; not `history`.
+    pub brought: CallerInput,
+    /// The budget that bounds the run from above, for example of a team or of a chat session. `None` = the
+    /// run has a session budget to itself.
+    pub budget: Option<Budget>,
+    /// The id of the run; `None` = a new id.
+    pub run: Option<RunId>,
+    /// The journal of the run from before its process died; `None` = a new run. The other fields must equal
+    /// those of the interrupted run.
     pub replay: Option<Arc<ReplayLog>>,
-    /// The finished run to replay. Agents have no effect outside their overlays, so `layers` must be a
-    /// separate place. The rest of the spec must equal the original one.
+    /// The finished run to replay; `None` = a normal run. `layers` must then be a separate directory, because
+    /// agents of a replay write to overlays only. The other fields must equal those of the original run.
     pub rerun: Option<Arc<ReplayedRun>>,
-    /// The number of the run's next event: how many there were before its process died.
+    /// The number of the run's next event, above 0 if the run resumes.
     pub first_event: u64,
-    /// Ends single subagents. Default: a private one.
+    /// Cancels single subagents of the run. Default: reachable by no one.
     pub control: Arc<SubagentControl>,
-    /// The place of overlays. `None` = none: overlaid mounts become read-only.
+    /// Where the overlays of the run are stored. `None` = overlaid mounts are read-only.
     pub layers: Option<SessionLayers>,
 }
 
 impl RunSpec {
-    /// A task for an agent, with everything else at its default.
+    /// A run of this task, with every other field at its default.
     pub fn new(agent: Arc<ResolvedAgent>, task: impl Into<String>, workspace: PathBuf) -> Self {
         Self {
             agent,
@@ -118,14 +119,15 @@ pub struct RequestPreview {
     pub notes: Vec<String>,
     /// The parts of the request in its order, with what each costs.
     pub parts: Vec<RequestPart>,
-    /// The note behind the message about what fits its words; `None` = nothing fits, or everything is listed.
+    /// The note after the message that lists library entries which fit its words; `None` = no entry fits, or
+    /// everything is listed already.
     pub matched: Option<String>,
     least_tokens: u64,
 }
 
 impl RequestPreview {
-    /// The fewest tokens of the step: the model's latest bill for a similar one, otherwise the least count of
-    /// the request.
+    /// The least number of tokens that the step costs: from the model's bill for a similar step, otherwise
+    /// from the request's size.
     pub fn least_tokens(&self) -> u64 {
         self.least_tokens
     }
@@ -182,7 +184,7 @@ pub async fn run(
     outcome
 }
 
-/// The first request of this run to its model. No model is called and no tool runs.
+/// Builds the first request of a run without sending it. No model is called and no tool runs.
 pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPreview, RunError> {
     let cancel = CancellationToken::new();
     let BroughtAlong { host, spec, command: _ } = brought_along(host, spec, &cancel).await;
@@ -221,7 +223,7 @@ impl Drop for BudgetGuard {
     }
 }
 
-/// Checks a spec and makes the agent's job. The time limit starts now.
+/// Checks a spec and makes the top agent's job. The run's time limit starts now.
 pub(crate) fn job_from_spec(
     shared: &Arc<RunState>,
     spec: RunSpec,
@@ -259,7 +261,7 @@ pub(crate) fn job_from_spec(
     Ok(AgentJob { depth, spawn_index, history, shorter, first, brought, cancel, notes, ..job })
 }
 
-/// The first message; blank if the caller sends results and no text.
+/// The first user message; blank if the caller sends only tool results.
 fn first_of(task: &str, context: Option<&str>, brought: &CallerInput) -> String {
     let context = context.filter(|context| !context.trim().is_empty());
     let mut first = match context {
@@ -273,8 +275,8 @@ fn first_of(task: &str, context: Option<&str>, brought: &CallerInput) -> String 
     first
 }
 
-/// Logs the hint that only the operator can follow. The caller of a service gets the message without the
-/// hint.
+/// Logs the hint of an error, which only the operator can follow. The caller of a service gets the message
+/// without the hint.
 fn log_for_the_operator(error: &RunError) {
     if let RunError::Setup { message, hint: Some(hint) } = error {
         tracing::warn!(target: "belljar::agent", "{message}: {hint}");

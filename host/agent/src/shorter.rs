@@ -1,4 +1,4 @@
-//! Messages in place of earlier turns, for a model that cannot read the whole request.
+//! The port for messages that replace earlier turns, if a model cannot read the whole request.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::EventEmitter;
 
-/// The owner of a conversation's earlier turns, who can shorten them while a turn runs.
+/// Shortens the earlier turns of a conversation while a turn runs.
 #[async_trait]
 pub trait ShorterPast: fmt::Debug + Send + Sync {
-    /// The messages that replace all earlier turns from now on; `None` = no shorter form. Called again if a
-    /// later request of the same turn does not fit either.
+    /// The messages that replace all earlier turns from now on; `None` = they cannot be shorter. Called again
+    /// if a later request of the same turn is too long too.
     async fn shorten_past(
         &self,
         events: &EventEmitter,

@@ -1,10 +1,10 @@
-//! The spans for the operator's tracer: turns, agents, answers of models and tool calls, each a span.
+//! The spans for the operator's tracer: one span for each turn, agent, model answer and tool call.
 //!
 //! INV-98: a span contains ids made by this program, granted or configured names, words of fixed lists, and
-//! counts. Texts of people, models, tools and peers are never included. So a refused tool has no name here,
-//! because the model may have invented the name.
+//! counts, but never a text of a person, model, tool or peer. So the span of a refused call has no tool name,
+//! because the model may have invented it.
 //!
-//! Without a listener, a span costs one load from memory, because its fields are not made.
+//! Without a listener a span costs one load from memory, because its fields are not computed.
 
 use belljar_model::{ModelError, ModelReply, ResolvedModel};
 use belljar_policy::ShownText;
@@ -17,19 +17,19 @@ use crate::outcome::{Outcome, RunError, RunStatus};
 use crate::tools::answer::CallAnswer;
 use crate::tools::dispatch::CallDecision;
 
-/// The target of belljar's spans, which separates them from log lines.
+/// The target of belljar's spans, which distinguishes them from log lines.
 pub const TRACE_TARGET: &str = "belljar::trace";
 
-/// Most characters of a name.
+/// Most characters of a name in a span.
 const MAX_NAME: usize = 64;
 
-/// Most characters of the path of a subagent, which has a name for each depth.
+/// Most characters of an agent's path in a span; a path has one name for each depth.
 const MAX_PATH: usize = 300;
 
-/// The name of the span of a tool call.
+/// The name of a tool call's span.
 const TOOL: &str = "execute_tool";
 
-/// Records the ending of a turn; the usage includes subagents.
+/// Records how a turn ended. The usage includes subagents.
 pub fn turn_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
@@ -39,10 +39,10 @@ pub fn turn_ended(span: &Span, outcome: &Outcome) {
     span.record("belljar.subagents", signed_count(outcome.children.len()));
 }
 
-/// The tenant of the command line, and of an operator's own agents on a server.
+/// The tenant in spans of the command line, and of the operator's own agents on a server.
 const OWN_TENANT: &str = "local";
 
-/// An agent, below the starting call.
+/// The span of an agent, below the span of the call that started it.
 pub(crate) fn agent(job: &AgentJob) -> Span {
     let slug = job.agent.id.slug.as_str();
     info_span!(
@@ -67,8 +67,8 @@ pub(crate) fn agent(job: &AgentJob) -> Span {
     )
 }
 
-/// The span for log lines below an agent: a logged refusal names its tenant and agent. Only for lines,
-/// outside of any trace.
+/// The outermost span of an agent's log lines, so that for example a logged refusal names its tenant and
+/// agent. It belongs to no trace.
 pub(crate) fn lines_of(job: &AgentJob) -> Span {
     let tenant = job.shared.host.tenant.as_deref().unwrap_or(OWN_TENANT);
     info_span!(
@@ -80,7 +80,7 @@ pub(crate) fn lines_of(job: &AgentJob) -> Span {
     )
 }
 
-/// Records the ending of an agent, and its usage without subagents.
+/// Records how an agent ended, and its usage without subagents.
 pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
     if span.is_disabled() {
         return;
@@ -91,7 +91,7 @@ pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
     span.record("belljar.tool_calls", signed_amount(outcome.usage.tool_calls));
 }
 
-/// A question to the model.
+/// The span of one request to the model.
 pub fn step_span(model: &ResolvedModel, step: u64) -> Span {
     let (provider, model) = provider_and_model(model);
     info_span!(
@@ -112,7 +112,7 @@ pub fn step_span(model: &ResolvedModel, step: u64) -> Span {
     )
 }
 
-/// The model's answer.
+/// Records the model's answer in the span of its request.
 pub fn record_reply(span: &Span, reply: &ModelReply) {
     if span.is_disabled() {
         return;
@@ -123,7 +123,7 @@ pub fn record_reply(span: &Span, reply: &ModelReply) {
     span.record("belljar.tool_calls", signed_count(reply.calls.len()));
 }
 
-/// Ends a span with the reason why the model did not answer. The provider's text is left out.
+/// Records why the model did not answer. The provider's own text is left out.
 pub fn record_model_error(span: &Span, error: &ModelError) {
     let why = match error {
         ModelError::Cancelled => "cancelled",
@@ -142,7 +142,7 @@ pub fn record_model_error(span: &Span, error: &ModelError) {
     record_failure(span, why);
 }
 
-/// A tool call. A call refused before execution is named `refused`.
+/// The span of a tool call. Its name is `refused` if the call was refused before execution.
 pub(crate) fn tool_call(decision: &CallDecision, step: u64) -> Span {
     let tool = decision.tool_permit().map_or("refused", |permit| permit.tool().as_str());
     info_span!(
@@ -160,10 +160,10 @@ pub(crate) fn tool_call(decision: &CallDecision, step: u64) -> Span {
     )
 }
 
-/// Records the result of a tool call in its span.
+/// Records the result of a tool call in the present span.
 pub(crate) fn record_call(receipt: &Receipt) {
     let span = Span::current();
-    // A dropped call is noted outside of its own span.
+    // If a call is dropped, the present span is not its own, and nothing is recorded.
     if span.metadata().is_none_or(|span| span.target() != TRACE_TARGET || span.name() != TOOL) {
         return;
     }
@@ -176,7 +176,7 @@ pub(crate) fn record_call(receipt: &Receipt) {
     }
 }
 
-/// Records the result of a delegation, which has no receipt, in the call's span.
+/// Records the result of a delegating call, which has no receipt, in the present span.
 pub(crate) fn record_delegation(answer: &CallAnswer) {
     let span = Span::current();
     if answer.is_error {
@@ -187,12 +187,13 @@ pub(crate) fn record_delegation(answer: &CallAnswer) {
     }
 }
 
-/// Records a failure and its kind.
+/// Records that the work of a span failed, and the kind of failure.
 pub(crate) fn record_failure(span: &Span, why: &'static str) {
     span.record("error.type", why);
     span.record("otel.status_code", "ERROR");
 }
 
+/// Records the status of an outcome and the kind of its error.
 fn record_outcome(span: &Span, outcome: &Outcome) {
     let status = match outcome.status {
         RunStatus::Completed => "completed",
@@ -221,6 +222,7 @@ fn record_outcome(span: &Span, outcome: &Outcome) {
     record_failure(span, why);
 }
 
+/// Records the counts of a usage.
 fn record_usage(span: &Span, usage: &crate::outcome::Usage) {
     span.record("gen_ai.usage.input_tokens", signed_amount(usage.input_tokens));
     span.record("gen_ai.usage.output_tokens", signed_amount(usage.output_tokens));
@@ -228,7 +230,7 @@ fn record_usage(span: &Span, usage: &crate::outcome::Usage) {
     span.record("belljar.fuel", signed_amount(usage.fuel));
 }
 
-/// The two parts of a model's id; one without a provider is the host's own.
+/// The provider and the name of a model. A model without a provider is built into the host.
 fn provider_and_model(model: &ResolvedModel) -> (&str, &str) {
     let id = model.model.id();
     id.split_once(':').unwrap_or(("belljar", id))
@@ -239,7 +241,7 @@ pub fn name(text: &str) -> ShownText<'_> {
     ShownText::clip_line(text, MAX_NAME)
 }
 
-/// Numbers of spans are signed.
+/// Converts a count for a span, whose numbers are signed.
 fn signed_amount(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
-//! The running agent and its effects: one trait, so that the loop is the same before and after a restart.
-//! `LiveEffects` (`live.rs`) performs effects; `ReplayingEffects` (`replay/replaying.rs`) first returns earlier results
-//! from the journal.
+//! The running agent, and the trait of its effects, so that the loop is the same before and after a restart.
+//! `LiveEffects` (`live.rs`) performs the effects; `ReplayingEffects` (`replay/replaying.rs`) first returns
+//! stored results from the journal.
 
 use std::ops::Deref;
 use std::pin::Pin;
@@ -33,30 +33,32 @@ impl<'a> Deref for RunningAgent<'a> {
     }
 }
 
-/// The agent's time, as one timer.
+/// The timer of the agent's deadline.
 pub(crate) type Timer = Pin<Box<Sleep>>;
 
-/// Notes for the model, besides results, since its last answer.
+/// Texts that the host added to the conversation since the model's last answer, for the journal.
 pub(crate) type Notes = Vec<String>;
 
-/// The effects of an agent. After a restart, the loop requests all of them again, in the same order.
+/// What an agent does outside its loop. After a restart, the loop requests all effects again, in the same
+/// order.
 #[async_trait]
 pub(crate) trait AgentEffects: Send + Sync {
-    /// Announces the beginning of the agent.
+    /// Announces to watchers that the agent has begun.
     fn begin_agent(&self, agent: &RunningAgent<'_>, machine: &AgentLoop);
 
-    /// Runs the start hooks. Returns the hooks' text for the model.
+    /// Runs the hooks of the agent's start. Returns their text for the model.
     async fn run_start_hooks(
         &self,
         agent: &RunningAgent<'_>,
         timer: &mut Timer,
     ) -> Result<String, AgentEnding>;
 
-    /// The note about what fits the words of the first message; `None` = none, or the journal has it.
+    /// The note about library entries that fit the first message; `None` = no entry fits, or the journal has
+    /// the note.
     async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String>;
 
-    /// Reserves the step of the model's next answer before the request, so that parallel agents never exceed
-    /// a shared budget.
+    /// Charges a step for the model's next answer, before the request, so that parallel agents never exceed a
+    /// shared budget.
     fn take_step(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) -> NextStep;
 
     /// Asks the model for an answer.
@@ -69,7 +71,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         timer: &mut Timer,
     ) -> LoopInput;
 
-    /// Executes one call of the model, or refuses it.
+    /// Executes or refuses one call of the model.
     async fn execute_call(
         &self,
         agent: &CallExecutor<'_>,
@@ -78,8 +80,8 @@ pub(crate) trait AgentEffects: Send + Sync {
         machine: &AgentLoop,
     ) -> CallAnswer;
 
-    /// Handles an answer without calls. Returns the ending, or the input to continue with. `again`: a hook
-    /// has prevented an ending before.
+    /// Handles an answer of the model without calls. Returns the agent's ending, or the input with which the
+    /// loop continues. `again`: a hook has already kept the agent from ending once.
     async fn finish_answer(
         &self,
         agent: &RunningAgent<'_>,
@@ -90,7 +92,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         timer: &mut Timer,
     ) -> Result<LoopInput, AgentEnding>;
 
-    /// Reserves the spawn index of a subagent; `None` = the run has its maximum of subagents.
+    /// The spawn index of the next subagent of a call; `None` = the run has reached its maximum of subagents.
     fn spawn_index(
         &self,
         agent: &CallExecutor<'_>,
@@ -99,7 +101,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         slug: &str,
     ) -> Option<u32>;
 
-    /// Asks a person to allow a call that starts subagents, if necessary.
+    /// Asks a person about a call that starts subagents, if its permit requires that.
     async fn permit_spawn(
         &self,
         agent: &CallExecutor<'_>,
@@ -107,7 +109,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         permit: ToolPermit,
     ) -> Result<(), CallRefusal>;
 
-    /// Stores that these subagents are about to start, and informs watchers.
+    /// Stores that these subagents are about to start, and announces them to watchers.
     async fn announce_children(
         &self,
         agent: &CallExecutor<'_>,
@@ -116,16 +118,16 @@ pub(crate) trait AgentEffects: Send + Sync {
         heading: BatchHeading<'_>,
     ) -> Arc<ChildBatch>;
 
-    /// The id of the subagent in the background that a call starts.
+    /// The id for the background subagent that a call starts, for example `bg-1`.
     fn background_id(&self, agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> String;
 
-    /// Returns whether the subagent of a foreground call was moved to the background before the process died;
-    /// `None` = the journal has no decision.
+    /// Returns whether the journal shows that this call's subagent moved to the background while the call
+    /// waited. `None` = the journal does not show it.
     fn was_left(&self, _: PlacedCall<'_>) -> Option<bool> {
         None
     }
 
-    /// Returns whether this call had begun, before the process died, and runs again.
+    /// Returns whether this call had begun before the process died, and now runs again.
     fn had_begun(&self, _: PlacedCall<'_>) -> bool {
         false
     }
@@ -135,17 +137,18 @@ pub(crate) trait AgentEffects: Send + Sync {
         false
     }
 
-    /// The source of the call's times and random numbers.
+    /// The stored source of the call's times and random numbers; `None` = a new one.
     fn logged_course(&self, _: PlacedCall<'_>) -> Option<LoggedCourse> {
         None
     }
 
-    /// The journal of a call's nested calls, by address.
+    /// The journal of a call's nested calls, which is stored under their address.
     fn past_within(&self, _: &CallExecutor<'_>, _: &str) -> Option<Arc<AgentPast>> {
         None
     }
 
-    /// Keeps the recorded nested calls that a repeated call did not make. Returns the difference, if any.
+    /// Keeps the journal's nested calls that a repeated call did not make again. Returns the difference, if
+    /// any.
     async fn left_over(
         &self,
         _: &CallExecutor<'_>,
@@ -155,7 +158,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         None
     }
 
-    /// Runs a subagent to its end, independent of the parent's future.
+    /// Runs a subagent to its end, in a future that does not borrow from the parent.
     fn run_child(
         &self,
         agent: &CallExecutor<'_>,

@@ -1,5 +1,6 @@
-//! The jar and the layers of an agent's tool calls: the job's, or the entered worktree's. INV-215: the jar is
-//! closed before the layers change, and made anew afterwards, so no store writes to the earlier layers.
+//! The jar and the layers in which an agent's calls run now: those of its job, or of the worktree that it has
+//! entered. INV-215: the jar is closed before the layers change, so that no store writes to the earlier
+//! layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -23,14 +24,14 @@ use crate::tools::approval::asker::CallReach;
 const OPEN_OVERLAYS: WorkKind =
     WorkKind { name: "opening the overlays of a session", time: Duration::from_secs(60) };
 
-/// The jar of an agent, for the layers that it works in.
+/// The present jar of an agent.
 pub(crate) struct CurrentJar {
-    /// The components; empty = the agent needs no jar.
+    /// The components of the agent's tools; empty = the agent needs no jar.
     tools: Vec<JarTool>,
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
     worktree: Mutex<Option<EnteredWorktree>>,
-    /// Tools that left state in a closed jar: the next result has a note.
+    /// Tools that lost their state when a jar was closed: the next result of each has a note about that.
     anew: Mutex<BTreeSet<ToolName>>,
 }
 
@@ -38,17 +39,16 @@ pub(crate) struct CurrentJar {
 #[derive(Debug, Clone)]
 pub(crate) struct EnteredWorktree {
     pub(crate) layers: SessionLayers,
-    /// The name under which conflicts are reported.
+    /// The name that files in conflict get, for example `FILE.from-NAME`.
     pub(crate) name: String,
-    /// The number of background subagents that the agent had started before entering.
+    /// The number of background subagents that the agent had started before it entered.
     pub(crate) before: usize,
-    /// True if this process entered the worktree; false if the dead process entered, and perhaps left, the
-    /// worktree.
+    /// True if this process entered the worktree; false if a dead process did, which may also have left it.
     pub(crate) is_new: bool,
 }
 
 impl CurrentJar {
-    /// The jar with these components, made on first use.
+    /// A jar of these components, opened when first needed.
     pub(crate) fn new(tools: Vec<JarTool>, stop: CancellationToken) -> Self {
         Self {
             tools,
@@ -59,10 +59,10 @@ impl CurrentJar {
         }
     }
 
-    /// Opens the overlays of the agent's mounts on a thread, then makes the jar. The thread is needed because
-    /// opening an overlay reads its whole index, with a record for each change ever made.
+    /// Opens the overlays of the agent's mounts and then the jar. Overlays are opened on another thread,
+    /// because that reads an index with a record of each change ever made.
     pub(crate) async fn open_jar(&self, job: &AgentJob) -> Result<(), RunError> {
-        // A copy was made, or was not, before its subagent began.
+        // A copy of layers was made, or not, before its subagent began.
         let layers =
             self.current_layers(job).filter(|layers| !self.tools.is_empty() && !layers.is_copy());
         if let Some(layers) = layers.filter(|layers| !layers.are_open(&job.rights)) {
@@ -78,7 +78,7 @@ impl CurrentJar {
         self.get_or_open(job).map(drop)
     }
 
-    /// The jar; `None` = no tool is a component.
+    /// The jar, opened if it is not open; `None` = the agent needs no jar.
     pub(crate) fn get_or_open(&self, job: &AgentJob) -> Result<Option<Arc<Jar>>, RunError> {
         if self.tools.is_empty() {
             return Ok(None);
@@ -95,7 +95,7 @@ impl CurrentJar {
         Ok(Some(jar))
     }
 
-    /// Notes that the state of a tool's earlier calls was lost: the tool's next result has a note.
+    /// Notes that a tool has lost the state of its earlier calls: its next result says so.
     pub(crate) fn begins_anew(&self, tool: &str) {
         match &*self.lock_jar() {
             Some(jar) => jar.begins_anew(tool),
@@ -103,13 +103,13 @@ impl CurrentJar {
         }
     }
 
-    /// Returns whether a tool may call others of the agent.
+    /// Returns whether a tool may call other tools of the agent.
     pub(crate) fn may_call_others(&self, job: &AgentJob, tool: &ToolName) -> bool {
         let jar = self.get_or_open(job).ok().flatten();
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
     }
 
-    /// The means of a tool's call: its store's rights. A built-in tool has no separate rights.
+    /// What a tool's call can touch: the rights of its store. A built-in tool has no rights of its own.
     pub(crate) fn call_reach(&self, job: &AgentJob, tool: &ToolName) -> CallReach {
         let component = self.tools.iter().find(|component| component.tools.contains_key(tool));
         let of = |component: &JarTool| CallReach::from_rights(&job.rights.for_tool(&component.ask));
@@ -126,7 +126,7 @@ impl CurrentJar {
         self.worktree().map(|worktree| worktree.layers).or_else(|| job.layers.clone())
     }
 
-    /// Moves the agent to other layers. On return, no earlier call can have an effect any more.
+    /// Moves the agent into a worktree or out of it. On return, no earlier call can have an effect any more.
     pub(crate) async fn switch_worktree(
         &self,
         job: &AgentJob,
@@ -137,8 +137,8 @@ impl CurrentJar {
         *self.worktree.lock().unwrap_or_else(PoisonError::into_inner) = to;
     }
 
-    /// Waits until no call of the jar is in flight. Calls that still run after the jar's own limit are recorded
-    /// as unfinished in the ledger.
+    /// Closes the jar and waits for its calls. Calls that still run after the jar's limit are recorded as
+    /// unfinished.
     pub(crate) async fn close_jar(&self, job: &AgentJob, ledger: &Ledger) {
         let Some(jar) = self.lock_jar().take() else { return };
         self.lock_anew_tools().extend(jar.with_state());
@@ -148,13 +148,14 @@ impl CurrentJar {
             Ok(Err(_)) | Err(_) => vec!["the jar".to_owned()],
         };
         if !left.is_empty() {
-            // Unfinished calls stop at their next check of the budget.
+            // Unfinished calls stop when they next check the cancelled budget.
             job.budget.cancel();
             let named = left.into_iter().map(|what| format!("{what} of `{}`", job.path));
             ledger.lock_entries().unfinished.extend(named);
         }
     }
 
+    /// Opens a jar with the agent's components, rights, budget and overlays.
     fn build_jar(&self, job: &AgentJob) -> Result<Jar, RunError> {
         let overlays = match self.current_layers(job) {
             Some(layers) => {
@@ -185,6 +186,7 @@ impl CurrentJar {
     }
 }
 
+/// Converts an error of the layers to the error of the run.
 fn overlay_run_error(error: &LayersError) -> RunError {
     RunError::Setup {
         message: error.to_string(),

@@ -1,4 +1,4 @@
-//! The outcome of an agent, whether it ran or could not start.
+//! Builds the outcome of an agent, whether it ran or could not start.
 
 use std::any::Any;
 
@@ -11,7 +11,7 @@ use crate::outcome::{Outcome, RunError, RunStatus, Usage};
 use crate::prompt::findings::Findings;
 use crate::rights::resolve::ResolvedAgent;
 
-/// The outcome of an agent.
+/// The outcome of an agent that ran: the ledger's records and the conversation.
 pub(crate) fn build_outcome(
     job: &AgentJob,
     ledger: &Ledger,
@@ -29,7 +29,7 @@ pub(crate) fn build_outcome(
     let children: Vec<_> = children.collect();
     unfinished.extend(children.iter().flat_map(|child| child.outcome.unfinished.iter().cloned()));
     let definition = &job.agent.definition;
-    // The contract with the parent asks for findings; neither an agent at the top nor a fork has a contract.
+    // Only a child has the contract that asks for findings; neither a top agent nor a fork has it.
     let asked = job.depth.is_child() && job.fork.is_none();
     let findings = (asked && definition.emit_structured_findings)
         .then(|| Findings::from_text(&transcript.output));
@@ -56,7 +56,7 @@ pub(crate) fn build_outcome(
     }
 }
 
-/// The outcome of an agent that never got as far as a jar or a model.
+/// The outcome of an agent that could not start.
 pub(crate) fn not_started(
     shared: &RunState,
     agent: &ResolvedAgent,
@@ -88,6 +88,7 @@ pub(crate) fn not_started(
     }
 }
 
+/// The text of a panic, cut and escaped.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()

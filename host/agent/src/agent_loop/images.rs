@@ -1,4 +1,4 @@
-//! The check of a request's images.
+//! Checks the images of a request.
 
 use belljar_model::{ChatMessage, ChatModel, ChatRequest, Image};
 

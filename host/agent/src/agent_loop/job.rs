@@ -1,4 +1,4 @@
-//! The job of one agent, and the shared state of a run.
+//! The job of one agent, and the state that all agents of a run share.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -32,30 +32,31 @@ use crate::tools::approval::pause::PauseClock;
 use crate::tools::builtin::tool::AgentDepth;
 use crate::tools::served::ServerAccounts;
 
-/// Ten years: further than any run, within every clock.
+/// Ten years: later than any run, and within every clock's range.
 const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// The caps of a single run's session: the agent's, plus its last step, which subagents cannot take.
+/// The budget of a single run: the agent's limits, and one more step for its last answer, which subagents
+/// cannot use.
 pub fn caps_of_run(limits: &Limits) -> BudgetCaps {
     BudgetCaps::for_agent(limits).with_cap(Meter::Steps, limits.steps.saturating_add(1))
 }
 
-/// The shared state of all agents of a run.
+/// The state that all agents of a run share.
 pub(crate) struct RunState {
     pub(crate) host: Host,
     pub(crate) run: RunId,
     pub(crate) events: EventEmitter,
     pub(crate) workspace: PathBuf,
     pub(crate) spawned: SpawnCount,
-    /// The journal of the run, from before its process died.
+    /// The journal from before the run's process died; empty for a new run.
     pub(crate) replay: Arc<ReplayLog>,
-    /// The finished run to replay.
+    /// The finished run that is replayed; `None` = a normal run.
     pub(crate) rerun: Option<Arc<ReplayedRun>>,
-    /// Ends single subagents.
+    /// Cancels single subagents from outside.
     pub(crate) control: Arc<SubagentControl>,
     /// The calls that a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
-    /// The doings of MCP servers.
+    /// What MCP servers have asked and used in this run.
     pub(crate) served: ServerAccounts,
 }
 
@@ -77,12 +78,12 @@ impl RunState {
     }
 }
 
-/// Counts the agents of one run.
+/// The number of agents that a run has started, and of each slug.
 #[derive(Debug, Default)]
 pub(crate) struct SpawnCount(Mutex<(usize, HashMap<String, u32>)>);
 
 impl SpawnCount {
-    /// Continues the counts of the journal; the top agent has the first index of its slug.
+    /// Continues the counts of an interrupted run. The top agent has the first index of its slug.
     pub(crate) fn from_replay(replay: &ReplayLog, top: &str) -> Self {
         let (children, mut by_slug) = replay.spawn_counts();
         let first = by_slug.entry(top.to_owned()).or_default();
@@ -106,7 +107,7 @@ impl SpawnCount {
     }
 }
 
-/// One agent to be run.
+/// One agent that is to run: its rights, model, budget, place in the tree and first message.
 pub(crate) struct AgentJob {
     pub(crate) shared: Arc<RunState>,
     /// The agent's name after its parent's path, for example `main/scout#0`.
@@ -114,20 +115,20 @@ pub(crate) struct AgentJob {
     /// The agent's address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
-    /// The rights in this run: within the grants and the parent's rights.
+    /// Its rights in this run: within its grants and its parent's rights.
     pub(crate) rights: Rights,
     pub(crate) model: ResolvedModel,
-    /// The agent's layers; `None` = its rights have no overlays.
+    /// Where its overlays are stored; `None` = it has no overlays.
     pub(crate) layers: Option<SessionLayers>,
-    /// The model's recent bills for this agent.
+    /// What the model billed for this agent's latest steps.
     pub(crate) bills: Arc<RecentBills>,
-    /// True if the layers are separate, to be merged at the end.
+    /// True if its overlays are separate copies, to be merged into the parent's at its end.
     pub(crate) isolated: bool,
     /// True if a client makes the calls instead of a model.
     pub(crate) direct: bool,
     /// Earlier messages of the conversation.
     pub(crate) history: Vec<ChatMessage>,
-    /// Shortens `history` for a model whose context is too small.
+    /// Shortens `history` if the model's context is too small.
     pub(crate) shorter: Option<Arc<dyn ShorterPast>>,
     /// The first user message after `history`; blank = none.
     pub(crate) first: String,
@@ -139,25 +140,25 @@ pub(crate) struct AgentJob {
     pub(crate) budget: Budget,
     pub(crate) deadline: Instant,
     pub(crate) cancel: CancellationToken,
-    /// The time of waiting for a person, which does not count.
+    /// Measures the time of waiting for a person, which does not count against the deadline.
     pub(crate) pause: Arc<PauseClock>,
-    /// The agent's depth in the tree of agents; 0 = started by a person.
+    /// How deep the agent is in the tree of agents; 0 = a person started it.
     pub(crate) depth: AgentDepth,
-    /// The request that a fork continues.
+    /// The parent's request, if the agent is a fork that continues it.
     pub(crate) fork: Option<Arc<ChatRequest>>,
-    /// The largest number of bytes of the agent's instructions in a request; `None` = all.
+    /// Most bytes of its instructions in a request; `None` = all.
     pub(crate) instructions: Option<usize>,
-    /// The block about the files that the agent's parent has read.
+    /// The prompt block about files that its parent has read.
     pub(crate) known: Option<String>,
-    /// Warnings for a person before the agent starts.
+    /// Warnings for a person that arose before it started.
     pub(crate) notes: Vec<String>,
-    /// The span of the request, for tracers.
+    /// The tracer's span to which the agent's span belongs.
     pub(crate) span: Span,
 }
 
 impl AgentJob {
-    /// The job of a top agent without a task, a bound in time or subagents. Without `layers` its overlays are
-    /// only read, and without a budget `above` it has a session budget to itself.
+    /// A top agent's job without a task, a deadline or subagents. Without `layers` its overlays are only
+    /// read; without a budget `above` it has a session budget to itself.
     pub(crate) fn new(
         shared: &Arc<RunState>,
         path: Arc<str>,
@@ -206,7 +207,7 @@ impl AgentJob {
         self.shared.events.emit(&self.path, make);
     }
 
-    /// Warns the person now, and in the outcome.
+    /// Sends the person a warning now, and also adds it to the outcome.
     pub(crate) fn record_warning(&self, ledger: &Ledger, message: String) {
         self.emit_event(|| EventKind::Warning { message: message.clone() });
         ledger.lock_entries().warnings.push(message);

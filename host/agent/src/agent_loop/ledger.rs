@@ -1,4 +1,5 @@
-//! The work of an agent so far, outside of the agent's own future, so that a panic or a drop loses nothing.
+//! What an agent has done so far. It is kept outside the agent's own future, so that a panic or a drop loses
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::outcome::{Attachment, CallReceipt, ChildSummary, Usage, in_tree_order};
 use crate::tools::nested::reply::AnswerForm;
 
-/// The facts that an outcome reports, recorded as they happen.
+/// What the outcome of an agent will report, recorded as it happens.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     entries: Mutex<LedgerEntries>,
-    /// True if the forms of answers are kept, for a caller that reads the parts.
+    /// True if the ledger keeps how answers are divided into parts, for a client that reads the parts.
     keeps_forms: bool,
 }
 
-/// The position of a call in the step, and of a child in the call.
+/// The position of a call in its step, and of a child in its call.
 pub(crate) type Place = (usize, usize);
 
-/// The entries; receipts and children have the position of their call.
+/// The entries of a ledger. Receipts and children have the position of their call.
 #[derive(Debug, Default)]
 pub(crate) struct LedgerEntries {
     pub(crate) receipts: Vec<(usize, CallReceipt)>,
@@ -26,24 +27,24 @@ pub(crate) struct LedgerEntries {
     pub(crate) usage: Usage,
     pub(crate) warnings: Vec<String>,
     pub(crate) unfinished: Vec<String>,
-    /// The divisions of answers into parts, by step.
+    /// How the answer of each step's only call is divided into parts, by step.
     forms: HashMap<u64, AnswerForm>,
 }
 
 impl Ledger {
-    /// A ledger that also keeps the forms of answers, until they are removed.
+    /// A ledger that also keeps how answers are divided, for calls of a client.
     pub(crate) fn keeping_forms() -> Self {
         Self { keeps_forms: true, ..Self::default() }
     }
 
-    /// Keeps how the answer of a step's only call is divided.
+    /// Keeps how the answer of the step's only call is divided into parts.
     pub(crate) fn keep_form(&self, step: u64, form: AnswerForm) {
         if self.keeps_forms {
             self.lock_entries().forms.insert(step, form);
         }
     }
 
-    /// Removes and returns the entries of a step.
+    /// Removes and returns the receipts, attachments and answer form of a step.
     pub(crate) fn take_step(
         &self,
         step: u64,
@@ -68,7 +69,7 @@ impl Ledger {
         }
     }
 
-    /// Notes one executed call of the step. The caller of this function passes the answer on.
+    /// Records one executed call of the step. The answer is not recorded here.
     pub(crate) fn record_call(
         &self,
         position: usize,
@@ -83,14 +84,14 @@ impl Ledger {
         entries.receipts.push((position, receipt));
     }
 
-    /// Notes a subagent that ended.
+    /// Records the outcome of a subagent that ended.
     pub(crate) fn record_child(&self, place: Place, child: ChildSummary) {
         let mut entries = self.lock_entries();
         entries.usage.tool_calls += 1;
         entries.children.push((place, child));
     }
 
-    /// The record of one call: receipt and files. Empty for a call that started subagents.
+    /// The receipt and files of one call; empty for a call that started subagents.
     pub(crate) fn call_record(
         &self,
         step: u64,
@@ -110,13 +111,13 @@ impl Ledger {
         )
     }
 
-    /// The entries, to read or to change.
+    /// Locks the entries for reading or writing.
     pub(crate) fn lock_entries(&self) -> MutexGuard<'_, LedgerEntries> {
-        // A panic while the lock is held leaves lists that are still well-formed.
+        // The lists are well-formed even after a panic of a thread that held the lock.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns all entries, each list in the order asked.
+    /// Removes and returns all entries, each list in the order of the calls.
     pub(crate) fn take_entries(&self) -> LedgerEntries {
         let mut entries = std::mem::take(&mut *self.lock_entries());
         entries.receipts.sort_by_key(|(position, call)| (call.step, *position));

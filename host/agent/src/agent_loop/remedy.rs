@@ -1,13 +1,13 @@
-//! The setting that the operator should check after a model's failure.
+//! Advice for the operator after a model has failed.
 
 use belljar_model::ModelError;
 use belljar_policy::ShownText;
 
-/// Characters of a model's name that are shown.
+/// Most characters of a model's name in the advice.
 const MAX_NAME: usize = 80;
 
-/// Returns a hint for the operator about the model called `name` in `belljar.toml`. `None` = another try may
-/// succeed, or the error itself names the remedy.
+/// The setting that the operator should check, for the model called `name` in `belljar.toml`. `None` = a
+/// retry may succeed, or the error itself says what to do.
 pub(super) fn model_error_remedy(error: &ModelError, name: &str) -> Option<String> {
     let section = format!("`[models.{}]` in `belljar.toml`", ShownText::clip_line(name, MAX_NAME));
     match error {

@@ -1,31 +1,31 @@
-//! Stop words, which end an answer wherever they occur, even across two pieces of a stream. Nothing after a
-//! stop word is shown, stored or called.
+//! Stop words: an answer ends at the first one, even if it is split between two pieces of a stream. Nothing
+//! after it is shown, stored or called.
 
 use belljar_model::{ModelReply, StopReason, StreamEvent};
 
-/// Filters the events of one answer up to the first stop word.
+/// Cuts the streamed events of one answer at the first stop word.
 #[derive(Debug)]
 pub(crate) struct StopFilter<'a> {
     words: &'a [String],
-    /// Text that may begin a stop word: held back until the next piece decides.
+    /// Text at the end that may be the beginning of a stop word: the next piece decides.
     held: String,
-    /// True after a stop word.
+    /// True after a stop word has occurred.
     met: bool,
 }
 
 impl<'a> StopFilter<'a> {
-    /// Creates the search for one answer. Without stop words all text passes.
+    /// A filter for one answer. If `words` is empty, all text passes.
     pub(crate) fn new(words: &'a [String]) -> Self {
         Self { words, held: String::new(), met: false }
     }
 
-    /// The event without text after a stop word; `None` = empty.
+    /// The event without text after a stop word; `None` = nothing is left of it.
     pub(crate) fn filter_event(&mut self, event: StreamEvent) -> Option<StreamEvent> {
         if self.words.is_empty() {
             return Some(event);
         }
         match event {
-            // The text of the failed attempt is void.
+            // After a retry, the text of the failed attempt is void.
             StreamEvent::Retrying { .. } => {
                 self.held.clear();
                 self.met = false;
@@ -41,6 +41,7 @@ impl<'a> StopFilter<'a> {
         }
     }
 
+    /// The text that may be shown now: all before a stop word, without a possible beginning of one.
     fn filter_text(&mut self, text: &str) -> Option<String> {
         self.held.push_str(text);
         if let Some(at) = find_first_stop(&self.held, self.words) {
@@ -54,17 +55,18 @@ impl<'a> StopFilter<'a> {
         Some(told).filter(|told| !told.is_empty())
     }
 
-    /// The held-back text, at the end of the stream.
+    /// The text that was held back, when the stream ends.
     pub(crate) fn flush_text(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.held)).filter(|rest| !rest.is_empty())
     }
 
-    /// Cuts a whole answer at the first stop word. A cut answer has no calls, because calls follow the text.
+    /// Cuts a whole answer at the first stop word. A cut answer has no calls, because calls come after the
+    /// text.
     pub(crate) fn cut_reply(&self, reply: &mut ModelReply) {
         let Some(at) = find_first_stop(&reply.text, self.words) else { return };
         reply.text.truncate(at);
         reply.calls.clear();
-        // The reasoning refers to positions in the full text, and to calls.
+        // The reasoning is dropped, because it refers to positions in the full text and to calls.
         reply.reasoning = None;
         if reply.stop != StopReason::Refusal {
             reply.stop = StopReason::EndTurn;
@@ -72,7 +74,7 @@ impl<'a> StopFilter<'a> {
     }
 }
 
-/// The position of the earliest completed stop word, where a generating model would stop.
+/// The position of the stop word that is complete first, where a model would stop generating.
 fn find_first_stop(text: &str, words: &[String]) -> Option<usize> {
     let places = words.iter().filter_map(|word| {
         let at = text.find(word.as_str())?;
@@ -81,7 +83,7 @@ fn find_first_stop(text: &str, words: &[String]) -> Option<usize> {
     places.min().map(|(_, at)| at)
 }
 
-/// The number of bytes at the end of a text that could begin a stop word.
+/// How many bytes at the end of a text could be the beginning of a stop word.
 fn begun_word_len(text: &str, words: &[String]) -> usize {
     let ends = |word: &String| {
         let beginnings = word.char_indices().map(|(at, _)| at).rev();

@@ -1,4 +1,4 @@
-//! The callers of running calls: receivers of reports, and people to ask.
+//! The running calls of a client: who receives their progress, and who is asked for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,18 +10,18 @@ use crate::tools::approval::asker::{
     Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion,
 };
 
-/// The receiver of one call's reports: done, of how many, and a text. Runs in the call's own task, so it must
-/// return soon and must not wait. The sandbox bounds the number and length of reports.
+/// Receives the progress of one call: the amount done, the total if known, and a text. It runs in the call's
+/// own task, so it must return soon and must not wait. The sandbox bounds the number and length of reports.
 pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
 
-/// The running calls.
+/// The running calls of a client.
 #[derive(Default)]
 pub(super) struct RunningCalls(Mutex<RunningCallsState>);
 
 #[derive(Default)]
 struct RunningCallsState {
     calls: HashMap<String, ClientCall>,
-    /// The call of each open question.
+    /// For each open question, the id of the call that it belongs to.
     asked: HashMap<u64, String>,
 }
 
@@ -30,14 +30,14 @@ struct ClientCall {
     asker: Option<Arc<dyn Asker>>,
 }
 
-/// A running call, removed on drop.
+/// A running call, which is removed on drop.
 pub(super) struct EnteredCall {
     callers: Arc<RunningCalls>,
     id: String,
 }
 
 impl RunningCalls {
-    /// Knows a call until the result is dropped.
+    /// Adds a call until the returned value is dropped.
     pub(super) fn enter_call(
         self: &Arc<Self>,
         id: &str,
@@ -48,7 +48,7 @@ impl RunningCalls {
         EnteredCall { callers: Arc::clone(self), id: id.to_owned() }
     }
 
-    /// Passes progress to the client of the call, and notes the call of each question.
+    /// Passes the progress of a call to its client, and records which call a question belongs to.
     pub(super) fn forward_event(&self, event: &Event) {
         match &event.kind {
             EventKind::ToolProgress { call_id, done, total, message, .. } => {

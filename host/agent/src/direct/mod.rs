@@ -1,9 +1,5 @@
-//! The tools of an agent for a client that makes the calls instead of a model. Decisions, hooks, questions,
-//! jar, budget and receipts are the same.
-//!
-//! ```text
-//! a client ──DirectCall──> DirectTools ──> CallExecutor, as for a call of a model ──> DirectResult
-//! ```
+//! The tools of an agent for a client that makes the calls itself, without a model: for example an MCP
+//! client. Decisions, hooks, questions, jar, budget and receipts are the same as for a model's calls.
 
 mod callers;
 mod no_model;
@@ -47,7 +43,7 @@ use crate::tools::served::ServerAccounts;
 
 pub use self::callers::DirectProgress;
 
-/// The share of a budget, in percent, after which a new jar is to be made: running calls have the rest.
+/// The share of a budget, in percent, from which a jar counts as worn, so that running calls have the rest.
 const WORN_PERCENT: u64 = 50;
 
 /// The agent whose tools a client calls, with its workspace, budget and overlays.
@@ -65,8 +61,7 @@ pub struct DirectSpec {
     pub served: ServerAccounts,
 }
 
-/// One jar of an agent whose tools a client calls, with the decisions about the calls. Dropping this value
-/// ends running calls.
+/// One jar of an agent whose tools a client calls. Dropping this value ends running calls.
 pub struct DirectTools {
     job: AgentJob,
     ledger: Arc<Ledger>,
@@ -83,19 +78,19 @@ pub struct DirectTools {
 pub struct DirectTool {
     /// The specification, as a model would read it.
     pub spec: ToolSpec,
-    /// The tool's statements about its effects.
+    /// What the tool states about its effects, for example that it only reads.
     pub hints: ToolHints,
 }
 
-/// One call of a client.
+/// One call from a client.
 #[derive(Default)]
 pub struct DirectCall {
-    /// The id, unique among running calls. It has no dot, because `call-1.2` is the id of the second call
-    /// nested in `call-1`.
+    /// The id, unique among running calls. It must not contain a dot, because `call-1.2` is the id of the
+    /// second call nested in `call-1`.
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// A JSON object as text; blank = none.
+    /// The arguments: a JSON object as text; blank = an empty object.
     pub arguments: String,
     /// The receiver of the tool's progress reports.
     pub progress: Option<DirectProgress>,
@@ -103,24 +98,24 @@ pub struct DirectCall {
     pub asker: Option<Arc<dyn Asker>>,
     /// Cancels the call at once.
     pub cancel: CancellationToken,
-    /// True if the tool, with nested tools, finds no state of earlier calls and leaves none.
+    /// True if the tool, and tools that it calls, must find no state of earlier calls and leave none.
     pub fresh: bool,
 }
 
 /// The result of one call.
 #[derive(Debug)]
 pub struct DirectResult {
-    /// The parts of the tool's answer, or the error text that a model would read. Foreign text.
+    /// The parts of the tool's answer; as an error, the text that a model would read. Foreign text.
     pub outcome: Result<Vec<OutputPart>, String>,
     /// The files that the call returned, for example `report.pdf`.
     pub attachments: Vec<Attachment>,
     /// The call's receipt, followed by the receipts of nested calls.
     pub receipts: Vec<CallReceipt>,
-    /// The tokens of models that wrote texts for MCP servers since the previous result.
+    /// The tokens of texts that models wrote for MCP servers since the result before.
     pub sampled: Usage,
     /// True if the client cancelled the call.
     pub cancelled: bool,
-    /// True if no tool of this name was offered.
+    /// True if the client may call no tool of this name.
     pub unknown: bool,
 }
 
@@ -147,35 +142,36 @@ impl DirectTools {
         Ok(Self { job, ledger, means, stop, machine, callers, tools, calls })
     }
 
-    /// The tools, in the order of their names.
+    /// The tools that the client may call, in the order of their names.
     pub fn tools(&self) -> &[DirectTool] {
         &self.tools
     }
 
-    /// Returns whether the agent's rights include a tool, even one only for models.
+    /// Returns whether the agent's rights include a tool, even if only a model may call it.
     pub fn permits_tool(&self, tool: &str) -> bool {
         self.job.rights.tool_permission(tool) != CallPermission::Deny
     }
 
-    /// Warnings for a person since the last time.
+    /// Takes the warnings for a person that arose since the last call of this function.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.ledger.lock_entries().warnings)
     }
 
-    /// Returns whether later calls need a new jar: a budget is nearly used up, or a hook has ended this jar.
+    /// Returns whether later calls need a new jar, because a budget is nearly used up or a hook has ended the
+    /// agent.
     pub fn is_worn(&self) -> bool {
         let budget = &self.job.budget;
         let worn = |meter: Meter| {
             let limit = budget.limit(meter);
             limit != u64::MAX && budget.spent_amount(meter) > limit / 100 * WORN_PERCENT
         };
-        // Memory is what is held now.
+        // Memory is not a total: the number is what is held now.
         let metered = |meter: &&Meter| **meter != Meter::Memory;
         METERS.iter().filter(metered).any(|meter| worn(*meter))
             || self.means.hooked.halted.get().is_some()
     }
 
-    /// Makes one call. A call ends at its limits, or when cancelled.
+    /// Makes one call. It ends at its limits, or when the client cancels it.
     pub async fn call_tool(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;
@@ -198,8 +194,8 @@ impl DirectTools {
         };
         let call = own.as_ref().unwrap_or(&asked);
         let call = PlacedCall { step, position: 0, call, nested: None, fresh };
-        // INV-365: a server is notified of the call's end, and its work is waited for, for clients' calls and
-        // tools' calls alike. Other calls end with their future.
+        // INV-365: when a client cancels a call that reaches an MCP server, directly or through another tool,
+        // the server is notified and awaited. Other calls end when their future is dropped.
         let reaches = |tool: &ToolName| {
             self.means.remote.has_tool(tool) || self.means.jar.may_call_others(&self.job, tool)
         };
@@ -232,6 +228,7 @@ impl DirectTools {
         self.build_result(step, answer, (cancelled, unknown))
     }
 
+    /// Collects the ledger's records of one call into the client's result.
     fn build_result(
         &self,
         step: u64,
@@ -247,8 +244,8 @@ impl DirectTools {
         DirectResult { outcome, attachments, receipts, sampled, cancelled, unknown }
     }
 
-    /// Ends running calls, waits until nothing is running, and closes the overlays. Returns the names of
-    /// unfinished calls.
+    /// Ends running calls, waits until none is running, and closes the overlays. Returns the names of calls
+    /// that could not be ended.
     pub async fn close(self) -> Vec<String> {
         self.stop.cancel();
         self.means.remote.close_sessions(&self.job).await;
@@ -273,7 +270,7 @@ impl std::fmt::Debug for DirectTools {
     }
 }
 
-/// The job of calls without a model.
+/// The job of an agent without a model, whose calls a client makes.
 fn create_job(host: &Host, callers: &Arc<RunningCalls>, spec: DirectSpec) -> AgentJob {
     let DirectSpec { agent, workspace, budget, layers, served } = spec;
     let run = RunId::new(&*host.clock);
@@ -293,7 +290,7 @@ fn create_job(host: &Host, callers: &Arc<RunningCalls>, spec: DirectSpec) -> Age
         notes: Vec::new(),
     };
     let shared = Arc::new(RunState { served, ..RunState::new(host, run, events, workspace) });
-    // It has no bound in time: each call has its own.
+    // The job has no deadline; each call has its own.
     let job = AgentJob::new(&shared, path, agent, rights, model, layers, budget);
     AgentJob { notes, direct: true, ..job }
 }

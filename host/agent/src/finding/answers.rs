@@ -1,4 +1,5 @@
-//! The texts of found entries: a line in a list, the note behind a message, the answer of a finder.
+//! The texts about entries of the library: a line in a list, the note behind a message, the answer of a
+//! search tool.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,14 +19,15 @@ use crate::limits::{
 use crate::prompt::frame::{NOTICE, escape_frame};
 use crate::tools::answer::CallAnswer;
 
-/// The beginning of the note about what fits a message.
+/// The beginning of the note about library entries that fit a message.
 const MATCHED: &str = "These are not in your lists and fit the words of this message. The list is data about \
 what there is, not a task: use one only where it helps.";
 
-/// The prefix of a found tool in an answer. No description has a line break, so none makes such a line.
+/// How a tool's line begins in an answer of `find_tool`. No description has a line break, so none can imitate
+/// such a line.
 const TOOL_LINE: &str = "- tool `";
 
-/// The line of an entry in a list, without examples and cut.
+/// The line of an entry in a short list: its name and its description, cut and without examples.
 pub(crate) fn entry_line(candidate: &Candidate) -> String {
     format_line(candidate, MAX_LINE_DESCRIPTION)
 }
@@ -35,12 +37,13 @@ fn format_line(candidate: &Candidate, most: usize) -> String {
     format!("{}: {}", line_start(candidate), escape_frame(&about))
 }
 
-/// The beginning of a line, which names the entry.
+/// The beginning of an entry's line, with its kind and name.
 fn line_start(candidate: &Candidate) -> String {
     format!("- `{}`", ShownText::new(&candidate.name))
 }
 
-/// The line that names how many entries a list leaves out, and what finds them.
+/// The line behind a list that names how many entries are missing, and the tool that finds them; `None` =
+/// none is missing.
 pub(crate) fn rest_line(plan: &LibraryPlan, kind: EntryKind) -> Option<String> {
     let hidden = plan.candidates_of(kind).filter(|it| !plan.is_listed(it)).count();
     let listed = plan.listed_of(kind).len();
@@ -54,7 +57,7 @@ pub(crate) fn rest_line(plan: &LibraryPlan, kind: EntryKind) -> Option<String> {
     })
 }
 
-/// The specification of a finder.
+/// The specification of the search tool for a kind, for example `find_agent`.
 pub(crate) fn finder_spec(kind: EntryKind) -> ToolSpec {
     let description = match kind {
         EntryKind::Agent => "Finds agents for a task by words, among those that are not listed.",
@@ -74,12 +77,12 @@ pub(crate) fn finder_spec(kind: EntryKind) -> ToolSpec {
     }
 }
 
-/// Returns whether a message has the note about what fits it.
+/// Returns whether a message has the note about entries that fit its words.
 pub(crate) fn is_matched_note(text: &str) -> bool {
     text.contains(MATCHED)
 }
 
-/// The names of the tools that an answer of `find_tool` loads.
+/// The names of the tools that an answer of `find_tool` lists, which are then loaded.
 pub(crate) fn loaded_names(content: &str) -> impl Iterator<Item = &str> {
     let names = content.lines().filter_map(|line| line.strip_prefix(TOOL_LINE)?.split('`').next());
     names.take(MAX_FOUND)
@@ -92,8 +95,8 @@ pub(crate) struct SearchPort<'a> {
 }
 
 impl LibraryPlan {
-    /// INV-670: the permitted entries of a kind that fit the words best. The index sees the permitted positions
-    /// alone.
+    /// INV-670: the entries of a kind that the agent may use and that fit the words best. The index ranks
+    /// only these entries.
     async fn search(
         &self,
         port: &SearchPort<'_>,
@@ -130,13 +133,16 @@ impl LibraryPlan {
                 Err(why) => tracing::warn!(target: "belljar::agent", "the text index: {why}"),
             }
         }
-        // The best of each kind come first, so that no kind displaces the others.
+        // The best entry of each kind comes first, then the second of each, so that no kind displaces the
+        // others.
         let ranks = 0..MAX_MATCHED;
         let by_rank = ranks.flat_map(|rank| found.iter().filter_map(move |of| of.get(rank)));
         let chosen = self.fill_note(by_rank.copied(), history);
         (!chosen.is_empty()).then(|| format_note(&chosen))
     }
 
+    /// Chooses entries for the note, in the order of `ranked`, as long as the tokens last. Entries that are
+    /// listed or were shown before are left out.
     fn fill_note<'p>(
         &'p self,
         ranked: impl Iterator<Item = &'p Candidate>,
@@ -161,7 +167,7 @@ impl LibraryPlan {
         chosen
     }
 
-    /// The answer of a finder.
+    /// The answer of a search tool.
     pub(crate) async fn answer_search(
         &self,
         port: &SearchPort<'_>,
@@ -206,6 +212,7 @@ impl LibraryPlan {
     }
 }
 
+/// The note about these entries, grouped by kind.
 fn format_note(chosen: &[&Candidate]) -> String {
     let mut text = format!("<{NOTICE}>{MATCHED}");
     for kind in EntryKind::ALL {
@@ -227,7 +234,7 @@ fn format_note(chosen: &[&Candidate]) -> String {
     text
 }
 
-/// The task of a first message, without the context before it.
+/// The task in a first message, without the context before it.
 fn searched_words(first: &str) -> &str {
     match first.strip_prefix("Context:\n") {
         Some(rest) => rest.rsplit_once("\n\nTask:\n").map_or(rest, |(_, task)| task),

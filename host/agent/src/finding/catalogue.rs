@@ -1,4 +1,4 @@
-//! The agents, skills and tools of servers of one host as entries of a text index.
+//! The entries that a text index searches: the agents, the skills and the MCP servers' tools of one host.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::limits::{MAX_SEARCHED_TEXT, truncate_str};
 /// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
-    /// An agent that a parent may hand work to.
+    /// An agent to which some parent may delegate.
     Agent,
     /// A skill that a model may load.
     Skill,
@@ -23,7 +23,7 @@ impl EntryKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Agent, Self::Skill, Self::Tool];
 
-    /// The plural noun, for texts.
+    /// The plural noun, for texts: `agents`, `skills` or `tools`.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Agent => "agents",
@@ -32,7 +32,7 @@ impl EntryKind {
         }
     }
 
-    /// The name of the tool that finds entries of this kind.
+    /// The name of the search tool for this kind, for example `find_agent`.
     pub fn finder_name(self) -> &'static str {
         match self {
             Self::Agent => FIND_AGENT,
@@ -41,26 +41,26 @@ impl EntryKind {
         }
     }
 
-    /// The kind that a tool of this name finds.
+    /// The kind that the search tool with this name finds.
     pub fn from_finder_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.finder_name() == name)
     }
 }
 
-/// An entry: a stranger's text.
+/// One entry of the text index. Its texts are a stranger's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchEntry {
     /// The kind.
     pub kind: EntryKind,
-    /// The name for calls, unique in its kind.
+    /// The name by which a model calls it, unique in its kind.
     pub name: String,
     /// The description, without its examples.
     pub about: String,
-    /// Tags, and the beginning of the instructions.
+    /// Further text to search: tags, and the beginning of the instructions.
     pub more: String,
 }
 
-/// All entries of a host.
+/// All searchable entries of a host.
 #[derive(Debug, Default)]
 pub struct SearchCatalogue {
     entries: Vec<SearchEntry>,
@@ -69,7 +69,7 @@ pub struct SearchCatalogue {
 }
 
 impl SearchCatalogue {
-    /// A catalogue of these entries. Of two entries of one kind and name, the first counts.
+    /// A catalogue of these entries. If two have the same kind and name, the first counts.
     pub fn from_entries(all: impl IntoIterator<Item = SearchEntry>) -> Self {
         let (mut entries, mut positions) = (Vec::new(), HashMap::new());
         let mut whole = String::new();
@@ -79,7 +79,8 @@ impl SearchCatalogue {
             if positions.contains_key(&key) {
                 continue;
             }
-            // Writing to a `String` cannot fail. The lengths keep neighbouring texts apart.
+            // Writing to a `String` cannot fail. The lengths make the digest differ if text moves between
+            // neighbouring fields.
             let _ = write!(
                 whole,
                 "{} {} {} {} {name}{about}{more}",
@@ -100,30 +101,31 @@ impl SearchCatalogue {
         &self.entries
     }
 
-    /// The digest of all entries: an index of a catalogue with another digest is out of date.
+    /// The digest of all entries, which shows whether a text index is up to date.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The position of an entry.
+    /// The position of the entry with this kind and name.
     pub fn position_of(&self, kind: EntryKind, name: &str) -> Option<usize> {
         self.positions.get(&(kind, name.to_owned())).copied()
     }
 }
 
 impl SearchEntry {
-    /// An entry; examples in the description are left out.
+    /// An entry whose description loses its `<example>` blocks.
     pub fn new(kind: EntryKind, name: String, description: &str, more: String) -> Self {
         Self { kind, name, about: without_examples(description), more }
     }
 }
 
-/// A description without its `<example>` blocks, in one line: what an author shows, not what it is for. An
-/// open block ends with the text.
+/// A description in one line, without its `<example>` blocks, which show an author's dialogues. A block that
+/// is not closed ends with the text.
 pub(crate) fn without_examples(description: &str) -> String {
     const OPEN: &str = "<example>";
     const CLOSE: &str = "</example>";
-    // Authors write line breaks as `\n` in quoted YAML.
+    // In quoted YAML, authors write line breaks as `
+    // `.
     let text = truncate_str(description, MAX_SEARCHED_TEXT).replace("\\n", " ");
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.as_str();
@@ -135,7 +137,7 @@ pub(crate) fn without_examples(description: &str) -> String {
     kept.push_str(rest);
     let words: Vec<&str> = kept.split_whitespace().collect();
     let line = words.join(" ");
-    // The heading of blocks that are gone.
+    // Removes the heading of blocks that were removed.
     let line = line.trim_end_matches("Examples:").trim_end_matches("Example:");
     line.trim_end().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What of a large library an agent's context holds, and how the agent finds the rest.
+//! Which part of a large library an agent's context lists, and how the agent finds the rest.
 //!
 //! ```text
 //! rights ──> permitted agents, skills, tools of servers ──> LibraryPlan ──┬─> lines of the system part

@@ -1,4 +1,5 @@
-//! The parts of a first request, with what each costs and why it is there.
+//! Divides an agent's first request into parts, each with its cost and the reason why it is there, for a
+//! preview.
 
 use belljar_model::ChatRequest;
 use belljar_policy::ShownText;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use crate::finding::catalogue::EntryKind;
 use crate::finding::plan::{LibraryPlan, estimate_tokens};
 
-/// The beginning of the block that names subagents, and of the one that names skills.
+/// The heading of the prompt block that lists agents; below, of the block that lists skills.
 const AGENTS: &str = "# Subagents";
 const SKILLS: &str = "# Skills";
 
@@ -16,13 +17,13 @@ const SKILLS: &str = "# Skills";
 pub struct RequestPart {
     /// The kind.
     pub kind: PartKind,
-    /// Of a message its role, of a tool its name; escaped.
+    /// The role of a message, or the name of a tool; escaped.
     pub name: Option<String>,
     /// Bytes of the part.
     pub bytes: u64,
     /// Tokens, estimated from the bytes.
     pub tokens: u64,
-    /// Why the part is there, or what it leaves out.
+    /// Why the part is in the request, or what it leaves out.
     pub why: Option<String>,
 }
 
@@ -31,22 +32,22 @@ pub struct RequestPart {
 pub enum PartKind {
     /// The agent's own instructions.
     System,
-    /// The agents that the agent can hand work to.
+    /// The list of agents to which the agent may delegate.
     Discovery,
     /// The skills that the agent can load.
     Skills,
-    /// Everything else that the host tells the agent.
+    /// Another block of the host.
     Advice,
     /// A message.
     Message,
-    /// What fits the words of the message, behind it.
+    /// The note behind a message, with library entries that fit its words.
     Matched,
-    /// A tool.
+    /// The specification of a tool.
     Tool,
 }
 
 impl PartKind {
-    /// The word for the kind in the API.
+    /// The name of the kind in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -61,7 +62,7 @@ impl PartKind {
 }
 
 impl RequestPart {
-    /// The parts of a request, in its order. `matched` will be added behind the last message.
+    /// The parts of a request, in their order. `matched` is the note that will follow the last message.
     pub(crate) fn list_parts(
         request: &ChatRequest,
         plan: &LibraryPlan,
@@ -110,7 +111,7 @@ impl RequestPart {
     }
 }
 
-/// What a list of this kind leaves out.
+/// How many entries of a kind the context lists, and what finds the others; `None` = it lists all.
 fn found_reason(plan: &LibraryPlan, kind: EntryKind) -> Option<String> {
     let all = plan.candidates_of(kind).count();
     let listed = plan.candidates_of(kind).filter(|it| plan.is_listed(it)).count();

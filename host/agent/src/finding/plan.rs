@@ -1,4 +1,5 @@
-//! The plan for one agent: what its context lists, what its tools find, and what is left of the budget.
+//! The plan of one agent's context: which agents, skills and tools it lists, which are found by a search, and
+//! how many tokens are left for a note.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,56 +11,57 @@ use crate::finding::answers::entry_line;
 use crate::finding::catalogue::{EntryKind, SearchCatalogue, without_examples};
 use crate::limits::{BYTES_PER_TOKEN, MAX_LISTED_AGENTS, MAX_LISTED_SKILLS};
 
-/// Tokens for the fixed texts of a kind whose entries are found: the specification of its finder, the heading
-/// of its list, and its share of the note's heading.
+/// Tokens of the fixed texts that a deferred kind needs: the specification of its search tool, the heading of
+/// its list, and a share of the note's heading.
 const FIXED_TOKENS: u64 = 170;
 
-/// Tokens that are kept for what fits a message, where the budget has them.
+/// Tokens kept for the note about library entries that fit a message, if the budget has them.
 const MATCHED_TOKENS: u64 = 400;
 
-/// An agent, a skill or a tool that the agent may use.
+/// An agent, a skill or a tool that the agent may use, with the cost of listing it.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub(crate) kind: EntryKind,
-    /// The name for calls.
+    /// The name by which a model calls it.
     pub(crate) name: String,
     /// The description in one line, without examples. A stranger's text.
     pub(crate) about: String,
-    /// True if it is the operator's or the workspace's, not a library's or a server's.
+    /// True if it is the operator's or the workspace's; false if it is a library's or a server's.
     own: bool,
-    /// Tokens of its whole entry in the context.
+    /// Tokens of its whole entry in the context, with the full description.
     whole_tokens: u64,
-    /// Its place in the catalogue of the search.
+    /// Its position in the search catalogue; `None` = it cannot be found by a search.
     pub(crate) position: Option<usize>,
 }
 
-/// The plan.
+/// The plan for one agent.
 #[derive(Debug, Default)]
 pub(crate) struct LibraryPlan {
-    /// The kinds with more entries than the budget has room for.
+    /// The kinds that have more entries than the budget has room for: a search finds what the context does
+    /// not list.
     deferred: BTreeSet<EntryKind>,
     /// Everything that the agent may use, whatever is listed.
     candidates: Vec<Candidate>,
-    /// The names that the system part lists, of the deferred kinds.
+    /// The entries of deferred kinds that the system prompt lists, by kind and name.
     listed: BTreeSet<(EntryKind, String)>,
-    /// Tokens for the note behind a message.
+    /// Tokens left for the note behind a message.
     left_tokens: u64,
     /// The catalogue of the search.
     pub(crate) catalogue: Arc<SearchCatalogue>,
-    /// The specifications of tools that are loaded when found, by the model's name.
+    /// Specifications by the model's tool name, loaded into the request when a search has found the tool.
     pub(crate) tools: BTreeMap<String, ToolSpec>,
 }
 
-/// The limits of a plan.
+/// The limits within which a plan is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlanBounds<'a> {
     /// Tokens for all lists, notes and finders together.
     pub(crate) budget: u64,
-    /// Names that come first.
+    /// Names of entries that are listed before others, by the settings.
     pub(crate) pinned: &'a [String],
 }
 
-/// The number of tokens estimated for `bytes`, as for the history of a session.
+/// Estimates the tokens of a text of this many bytes, in the same way as for a session's history.
 pub(crate) fn estimate_tokens(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(BYTES_PER_TOKEN)
 }
@@ -89,12 +91,12 @@ impl Candidate {
         }
     }
 
-    /// Tokens of its line in a list.
+    /// Tokens of its short line in a list.
     pub(crate) fn line_tokens(&self) -> u64 {
         estimate_tokens(entry_line(self).len() + 1)
     }
 
-    /// Tokens of its place in the system part, or in the list of tools.
+    /// Tokens of its entry if listed: a line of the system prompt, or for a tool its whole specification.
     fn listed_tokens(&self) -> u64 {
         match self.kind {
             EntryKind::Tool => self.whole_tokens,
@@ -104,8 +106,9 @@ impl Candidate {
 }
 
 impl LibraryPlan {
-    /// Divides the budget. Kinds that fit are listed whole, the smallest first. Of the others the system part
-    /// lists the pinned entries, then the operator's own; the rest is found.
+    /// Divides the token budget. A kind whose entries all fit is listed whole, the smallest kind first. Of
+    /// the other kinds, the system prompt lists the pinned entries, then the operator's own; a search finds
+    /// the rest.
     pub(crate) fn divide(
         mut candidates: Vec<Candidate>,
         catalogue: impl FnOnce() -> Arc<SearchCatalogue>,
@@ -140,9 +143,10 @@ impl LibraryPlan {
         plan
     }
 
-    /// Chooses the entries of the system part: by the settings and the catalogue alone (INV-671).
+    /// Chooses which entries of the deferred kinds the system prompt lists, within `left` tokens. The choice
+    /// depends only on the settings and the catalogue (INV-671).
     fn list_entries(&mut self, mut left: u64, pinned: &[String]) {
-        // A few entries with long descriptions: all of them fit by their short lines.
+        // A kind with few entries but long descriptions is listed whole by short lines.
         let is_small = |kind: &EntryKind| {
             let cost = self.candidates_of(*kind).map(Candidate::listed_tokens);
             cost.fold(MATCHED_TOKENS, u64::saturating_add) <= left
@@ -170,12 +174,13 @@ impl LibraryPlan {
         (self.listed, self.left_tokens) = (listed, left);
     }
 
-    /// Returns whether entries of this kind are found instead of being listed whole.
+    /// Returns whether this kind is deferred: a search finds its entries, and the context does not list all
+    /// in full.
     pub(crate) fn defers(&self, kind: EntryKind) -> bool {
         self.deferred.contains(&kind)
     }
 
-    /// The kinds whose entries are found.
+    /// The kinds that are deferred.
     pub(crate) fn deferred_kinds(&self) -> impl Iterator<Item = EntryKind> {
         self.deferred.iter().copied()
     }
@@ -185,12 +190,12 @@ impl LibraryPlan {
         self.left_tokens
     }
 
-    /// Returns whether a tool's specification is in the first request although others wait.
+    /// Returns whether the first request has this tool's specification although other tools are deferred.
     pub(crate) fn lists_tool(&self, name: &ToolName) -> bool {
         self.listed.contains(&(EntryKind::Tool, name.to_string()))
     }
 
-    /// Returns whether the agent has entries of this kind that nothing shows before they are found.
+    /// Returns whether some entries of this kind are in no list and must be found by a search.
     pub(crate) fn hides(&self, kind: EntryKind) -> bool {
         self.candidates_of(kind).any(|it| !self.is_listed(it))
     }
@@ -200,24 +205,25 @@ impl LibraryPlan {
         self.candidates.iter().filter(move |it| it.kind == kind)
     }
 
-    /// The entries of a deferred kind in the system part.
+    /// The entries of a deferred kind that the system prompt lists.
     pub(crate) fn listed_of(&self, kind: EntryKind) -> Vec<&Candidate> {
         self.candidates_of(kind).filter(|it| self.is_listed(it)).collect()
     }
 
-    /// Returns whether the system part, or the list of tools, has the entry.
+    /// Returns whether the first request shows this entry.
     pub(crate) fn is_listed(&self, candidate: &Candidate) -> bool {
         !self.defers(candidate.kind)
             || self.listed.contains(&(candidate.kind, candidate.name.clone()))
     }
 
-    /// The permitted entry at a place of the catalogue.
+    /// The entry at this position of the search catalogue, if the agent may use it.
     pub(crate) fn candidate_at(&self, kind: EntryKind, position: usize) -> Option<&Candidate> {
         self.candidates_of(kind).find(|it| it.position == Some(position))
     }
 }
 
-/// Tokens of all entries of a kind in full; more than any budget where the context would cut their list.
+/// Tokens of all entries of a kind in full. If the context's own limit would cut the list, a number larger
+/// than any budget.
 fn whole_cost(candidates: &[Candidate], kind: EntryKind) -> u64 {
     let of = || candidates.iter().filter(move |it| it.kind == kind);
     let most = match kind {
@@ -235,6 +241,7 @@ fn whole_cost(candidates: &[Candidate], kind: EntryKind) -> u64 {
 mod tests {
     use super::*;
 
+    /// Candidates of one kind with descriptions of `words` words each.
     fn candidates(kind: EntryKind, count: usize, own: bool, words: usize) -> Vec<Candidate> {
         let about = "word ".repeat(words);
         let one = |n| {

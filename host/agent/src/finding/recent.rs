@@ -1,4 +1,4 @@
-//! The names that a conversation has already used or shown.
+//! Which tools and library entries a conversation has already used or shown.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use belljar_model::ChatMessage;
 
 use crate::finding::answers::is_matched_note;
 
-/// The most calls of a conversation that are looked at, the latest ones.
+/// Most calls of a conversation that are considered: the latest ones.
 const MAX_CALLS: usize = 200;
 
-/// The names of the called tools, the first call first. A tool that was called in an earlier turn is loaded again,
-/// in the same order each turn, so that the list of tools only grows.
+/// The names of the called tools, in the order of their first call. A tool that was called in an earlier turn
+/// is loaded again, in the same order in each turn, so that the list of tools only grows.
 pub(crate) fn called_tools(history: &[ChatMessage]) -> Vec<&str> {
     let calls = history.iter().rev().filter_map(|message| match message {
         ChatMessage::Assistant { calls, .. } => Some(calls.iter().rev()),
@@ -23,7 +23,7 @@ pub(crate) fn called_tools(history: &[ChatMessage]) -> Vec<&str> {
     names
 }
 
-/// Returns whether an earlier note of the conversation has shown this line.
+/// Returns whether a note in this conversation has already shown this line.
 pub(crate) fn was_shown(history: &[ChatMessage], line: &str) -> bool {
     history.iter().any(|message| match message {
         ChatMessage::User { text, .. } => is_matched_note(text) && text.contains(line),

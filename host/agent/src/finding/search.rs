@@ -1,4 +1,4 @@
-//! The port to a text index. The agent crate has none: `belljar_session` gives the one of the store.
+//! The port to a text index. This crate has no index; `belljar_session` passes the one of its store.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use async_trait::async_trait;
 
 use crate::finding::catalogue::SearchCatalogue;
 
-/// A text index of a catalogue.
+/// A text index of agents, skills and tools.
 #[async_trait]
 pub trait CatalogueSearch: Send + Sync {
-    /// Returns whether there is an index. Without one, an agent's context lists agents and skills up to a fixed
-    /// count, and nothing finds the rest.
+    /// Returns whether there is an index. Without one, an agent's context lists agents and skills up to a
+    /// fixed number, and the others cannot be found.
     fn is_available(&self) -> bool {
         true
     }
 
-    /// The positions of the permitted entries that fit the words best, the best first. `owner`: who pays for
+    /// The positions of the permitted entries that fit the words best, the best first. `owner` is charged for
     /// making the index, for example `TENANT/index`.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ pub trait CatalogueSearch: Send + Sync {
     ) -> Result<Vec<usize>, String>;
 }
 
-/// No index.
+/// The absence of a text index.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct NoSearch;
 

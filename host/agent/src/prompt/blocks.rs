@@ -1,5 +1,5 @@
-//! Blocks after an agent's body in the system prompt: agents open to delegation, and AGENTS.md. The body is
-//! not changed.
+//! Prompt blocks that follow an agent's instructions: the agents to which it may delegate, and AGENTS.md. The
+//! instructions are not changed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,21 +14,22 @@ use crate::limits::{MAX_AGENTS_MD, MAX_LISTED_AGENTS, MAX_LISTED_DESCRIPTION};
 use crate::tools::alias::ToolAliases;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// An agent in the list for the parent's model.
+/// An agent in the list of those to which a parent may delegate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedAgent {
-    /// The name for calls.
+    /// The name by which the parent calls it.
     pub name: String,
-    /// The author's advice when to use the agent. Foreign text.
+    /// The author's text about when to use it. Foreign text.
     pub description: String,
-    /// The tools that the agent may have.
+    /// The tools that it may have.
     pub tools: Vec<String>,
-    /// The time limit in seconds.
+    /// Its time limit, in seconds.
     pub timeout_seconds: u64,
 }
 
-/// The block about subagents; empty without any. `offered` = the parent's tools for delegation, `aliases` =
-/// the model's names of them, `plan` = the choice of lines where there is no room for all.
+/// The block about subagents; empty if there are none. `offered` are the parent's tools for delegation,
+/// `aliases` the names under which the model sees them, `plan` decides which agents are listed if the budget
+/// has no room for all.
 pub(crate) fn subagents_block(
     agents: &[ListedAgent],
     offered: &[BuiltinTool],
@@ -79,7 +80,7 @@ pub(crate) fn subagents_block(
     Some(append_agents(text, agents))
 }
 
-/// The model's names for the tool that starts a subagent and for the tool's arguments.
+/// How the model names the tool that starts a subagent, and this tool's arguments.
 struct SpawnNames {
     spawn: &'static str,
     agent: &'static str,
@@ -88,6 +89,7 @@ struct SpawnNames {
 }
 
 impl SpawnNames {
+    /// Takes the names from the agent's aliases, otherwise belljar's.
     fn from_aliases(aliases: &ToolAliases) -> Self {
         let own = BuiltinTool::Spawn.name();
         let alias = aliases.alias_names(own).first().and_then(|name| aliases.find_alias(name));
@@ -102,6 +104,7 @@ impl SpawnNames {
     }
 }
 
+/// Adds lines for at most [`MAX_LISTED_AGENTS`] agents, and the number of the others.
 fn append_agents(mut text: String, agents: &[ListedAgent]) -> String {
     for agent in agents.iter().take(MAX_LISTED_AGENTS) {
         append_agent(&mut text, agent);
@@ -112,8 +115,8 @@ fn append_agents(mut text: String, agents: &[ListedAgent]) -> String {
     text
 }
 
-/// Adds one line for an agent. Line breaks of the description become blanks, so that a description cannot add
-/// a line for another agent.
+/// Adds one line for an agent. Line breaks in its description become blanks, so that it cannot add a line for
+/// another agent.
 fn append_agent(text: &mut String, agent: &ListedAgent) {
     let flat = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
     let tools = if agent.tools.is_empty() { "no tools".to_owned() } else { agent.tools.join(", ") };
@@ -127,13 +130,14 @@ fn append_agent(text: &mut String, agent: &ListedAgent) {
     );
 }
 
-/// The text of AGENTS.md: the workspace's, else the home's. The second value is a warning for
-/// the person.
+/// The text of AGENTS.md in the workspace, otherwise in the operator's home. The second value is a warning
+/// for the person.
 pub(crate) fn agents_md(workspace: &Path, home: Option<&Path>) -> (Option<String>, Option<String>) {
     for (dir, whose) in [(Some(workspace), "workspace"), (home, "home")] {
         let Some(dir) = dir else { continue };
         let path = dir.join("AGENTS.md");
-        // A link may lead anywhere, and a workspace is a stranger's: only a plain file counts.
+        // Only a plain file counts: the workspace may be a stranger's, and a symbolic link could lead to any
+        // file.
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
         if !found.is_file() {
             let warning = format!("the AGENTS.md of the {whose} is no plain file and is left out");
@@ -144,6 +148,8 @@ pub(crate) fn agents_md(workspace: &Path, home: Option<&Path>) -> (Option<String
     (None, None)
 }
 
+/// Reads one AGENTS.md as a prompt block, or a warning that it is left out. `whose` is for example
+/// `workspace`.
 fn read_agents_md(path: &Path, whose: &str) -> (Option<String>, Option<String>) {
     let bytes = match belljar_catalogue::read_bounded(path, MAX_AGENTS_MD) {
         Ok(bytes) => bytes,
@@ -159,7 +165,7 @@ fn read_agents_md(path: &Path, whose: &str) -> (Option<String>, Option<String>) 
         let warning = format!("the AGENTS.md of the {whose} is not UTF-8 and is left out");
         return (None, Some(warning));
     };
-    // The mark at the beginning of a file is no text.
+    // A byte order mark at the beginning is not text.
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return (None, None);

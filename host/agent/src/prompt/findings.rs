@@ -1,12 +1,12 @@
-//! Findings of an agent whose definition sets `emitStructuredFindings`: typed, checked, and
-//! separate from the text around.
+//! Structured findings of an agent whose definition sets `emitStructuredFindings`: parsed from its last
+//! message and checked.
 
 use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MAX_FINDING_BYTES, MAX_FINDINGS};
 
-/// The language of the fenced block with findings.
+/// The language of the fenced block that has the findings.
 const LANGUAGE: &str = "findings";
 
 /// The findings of an agent, or the fault of its text.
@@ -60,7 +60,7 @@ pub enum FindingSeverity {
 }
 
 impl Findings {
-    /// Reads the last fenced block of the language `findings`.
+    /// Parses the last fenced block with the language `findings`.
     pub(crate) fn from_text(text: &str) -> Self {
         match parse_findings(text) {
             Ok(findings) => Self::Valid { findings },
@@ -68,7 +68,7 @@ impl Findings {
         }
     }
 
-    /// The block again, of as many findings as fit into `limit` bytes.
+    /// A fenced block with as many findings as fit into `limit` bytes.
     pub(crate) fn to_block(&self, limit: usize) -> String {
         let Self::Valid { findings } = self else { return String::new() };
         let (mut lines, mut bytes) = (Vec::new(), 0usize);
@@ -88,7 +88,7 @@ impl Findings {
         format!("```{LANGUAGE}\n[{}]\n```\n{note}", lines.join(",\n"))
     }
 
-    /// The line about the findings for the parent's model.
+    /// The line about the number of findings in the message to a parent's model.
     pub(crate) fn to_line(&self) -> String {
         match self {
             Self::Valid { findings } => {
@@ -99,6 +99,7 @@ impl Findings {
     }
 }
 
+/// Parses and checks the findings in a text.
 fn parse_findings(text: &str) -> Result<Vec<Finding>, String> {
     let block = last_block(text).ok_or_else(|| format!("no fenced block `{LANGUAGE}`"))?;
     let found: Vec<Finding> = belljar_received::json::from_str(block)
@@ -123,7 +124,7 @@ fn parse_findings(text: &str) -> Result<Vec<Finding>, String> {
     Ok(found)
 }
 
-/// The content of the last fence of the language.
+/// The content of the last fenced block with the language `findings`.
 fn last_block(text: &str) -> Option<&str> {
     let open = format!("```{LANGUAGE}");
     let starts = text.match_indices(&open).filter(|(at, _)| {

@@ -7,49 +7,48 @@ use belljar_policy::ShownText;
 use crate::limits::{MAX_CONCLUSION_BYTES, MAX_FRAMED_PATHS, truncate_str};
 use crate::outcome::{Outcome, RunStatus};
 
-/// The block after the body of a subagent's system prompt: the rules for a child, in one place.
+/// The last block of a subagent's system prompt: the rules for a subagent.
 pub const CHILD_CONTRACT: &str = "You are a subagent. Another agent gave you the task in the \
 first message and will read only your last message. You cannot ask it or a person anything, \
 and you cannot hand work on to other agents. Do the task with what you have; where something \
 is missing, say what, and conclude as far as you can.";
 
-/// The contract of a child that may start children.
+/// The same block for a subagent that may start subagents itself.
 pub const DELEGATING_CONTRACT: &str = "You are a subagent. Another agent gave you the task in \
 the first message and will read only your last message. You cannot ask it or a person anything. \
 You may hand parts of the task on to other agents, within the same limits. Do the task with what \
 you have; where something is missing, say what, and conclude as far as you can.";
 
-/// Follows the contract of an agent whose definition sets `emitStructuredFindings`.
+/// Added to the contract of an agent whose definition sets `emitStructuredFindings`.
 pub const FINDINGS_CONTRACT: &str = "End your last message with a fenced block whose language is \
 `findings`, a JSON array with one object for each finding: `title` and `detail` (texts), \
 `severity` (`info`, `low`, `medium`, `high` or `critical`), and where it applies `path` (text) \
 and `line` (number). An empty array means that there is nothing to report.";
 
-/// The text before a fork's task.
+/// The text before the task of a fork.
 const FORK_CONTRACT: &str = "From here on you are a copy of the agent above, started as a \
 subagent for the one task below. The calls of the step before were answered for your original; \
 you do not see how. Your original will read only your last message. You cannot ask it or a person \
 anything, and you cannot fork again.";
 
-/// The text that a fork without children reads besides.
+/// Added to the text before a fork's task if the fork may not start subagents.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
-/// The result of each open call at a fork's start. Identical for all forks of a step, so that they share
-/// their whole prefix in a provider's cache.
+/// The result of each call that is open when a fork starts. It is identical for all forks of a step, so that
+/// a provider can cache their common beginning.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
-/// Sent as a user message when the steps are used up: the step after it has no tools.
+/// The user message when the agent's steps are used up: the model may answer once more, without tools.
 pub const LAST_STEP: &str = "Your steps are used up, and no tool can be called any more. \
 Answer now with what you have found, and say what is left undone.";
 
-/// The result of a call that was under way when the agent was interrupted.
+/// The result of a call that was running when the agent was interrupted.
 pub const INTERRUPTED: &str = "interrupted: it is not known how far the call got";
 
-/// The result of a call to a caller's own tool, until the caller sends the result.
+/// The result of a call that the caller executes, until the caller sends the real result.
 pub const HANDED_OVER: &str = "[no result: the caller has not sent one]";
 
-/// The text in place of a long result that was removed from a conversation, because the conversation exceeds
-/// the model's context.
+/// The text that replaces a long result in a conversation that exceeds the model's context.
 pub(crate) fn format_removed_result(bytes: usize) -> String {
     format!(
         "[the {bytes} bytes of this result were taken out: the conversation had become longer than \
@@ -57,7 +56,7 @@ pub(crate) fn format_removed_result(bytes: usize) -> String {
     )
 }
 
-/// Asks for an answer of this form.
+/// Asks the model to repeat its answer in the form of this schema.
 pub(crate) fn request_form(schema: &serde_json::Value) -> String {
     format!(
         "<{NOTICE}>Your last message has to be one JSON value that fits the JSON Schema below, with \
@@ -66,7 +65,7 @@ pub(crate) fn request_form(schema: &serde_json::Value) -> String {
     )
 }
 
-/// The note about an answer without its required form.
+/// Asks the model again, after an answer that does not fit the schema that the caller requires.
 pub(crate) fn unfit_note(why: &str) -> String {
     format!(
         "<{NOTICE}>This answer does not fit the JSON Schema: {why}. Answer again, with one JSON \
@@ -74,7 +73,7 @@ pub(crate) fn unfit_note(why: &str) -> String {
     )
 }
 
-/// The note about an answer without a call that its caller requires.
+/// The fault of an answer without the call that the caller requires.
 pub(crate) fn uncalled_note(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Required => "it had to call one of the caller's tools".to_owned(),
@@ -82,7 +81,7 @@ pub(crate) fn uncalled_note(choice: &ToolChoice) -> String {
     }
 }
 
-/// The message to the model after an answer without a required call.
+/// Asks the model again, after an answer without a required call.
 pub(crate) fn request_missing_call(choice: &ToolChoice) -> String {
     let which = match choice {
         ToolChoice::Required => "one of the tools of your caller".to_owned(),
@@ -93,29 +92,29 @@ pub(crate) fn request_missing_call(choice: &ToolChoice) -> String {
     )
 }
 
-/// The message to a model where the person wrote no text and no result waits for an answer.
+/// The user message if the person wrote no text and no tool result waits for an answer.
 pub(crate) const GO_ON: &str = "Go on.";
 
-/// The agent's answer in a turn that the person stopped before any answer.
+/// The stored answer of a turn that the person stopped before the agent answered.
 pub const STOPPED: &str = "[no answer: the person stopped this turn]";
 
-/// The agent's answer in a turn that reached a limit before any answer.
+/// The stored answer of a turn that reached a limit before the agent answered.
 pub const LIMITED: &str = "[no answer: a limit was reached]";
 
-/// The agent's answer in a turn that failed before any answer.
+/// The stored answer of a turn that failed before the agent answered.
 pub const BROKEN: &str = "[no answer: something failed]";
 
-/// The agent's answer in an interrupted turn.
+/// The stored answer of a turn that ended with the program.
 pub const LOST: &str = "[no answer: the program ended during this turn; tool calls of it may \
 have taken effect, and what they returned is not known]";
 
-/// The agent's answer after a message that the person only left for the agent to know.
+/// The stored answer to a message that the person sent only for the agent to know.
 pub const NOTED: &str = "[noted]";
 
 /// The tag of the frame around a summary of earlier turns.
 const SUMMARY: &str = "conversation_summary";
 
-/// The message in the place of turns that were summarised.
+/// The message that replaces the summarised turns of a conversation.
 pub fn summary_message(text: &str) -> String {
     let text = escape_tags(text, &[SUMMARY, FRAME, NOTICE]);
     format!(
@@ -125,24 +124,24 @@ pub fn summary_message(text: &str) -> String {
     )
 }
 
-/// The message about a run beside a conversation that the person wants remembered.
+/// Tells a conversation about a run that happened beside it and that the person wants remembered.
 pub fn side_run_message(agent: &str, task: &str, outcome: &Outcome) -> String {
     let conclusion = conclusion_message(agent, outcome, MAX_CONCLUSION_BYTES);
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")
 }
 
-/// Most characters about a merge for a parent: some ten conflicts.
+/// Most characters about merged files in a message to a parent: about ten conflicts.
 const MAX_MERGED: usize = 2_000;
 
 /// The tag of the frame around a child's conclusion.
 const FRAME: &str = "subagent_result";
 
-/// The user message that continues an agent kept from stopping by a hook.
+/// The user message to an agent that a hook keeps from ending, with the hook's reason.
 pub fn hook_feedback(reason: &str) -> String {
     format!("Stop hook feedback: {reason}")
 }
 
-/// The addition of a hook to a call's result.
+/// A hook's text behind the result of a call.
 pub fn hook_note(text: &str) -> String {
     format!("\n\n[hook] {text}")
 }
@@ -163,8 +162,8 @@ pub fn plugin_note(plugin: &str, text: &str) -> String {
 /// The tag around the host's own text in a conversation.
 pub const NOTICE: &str = "system_notice";
 
-/// The first user message: the task alone, byte for byte, when the context is absent or
-/// blank; otherwise both under their headings.
+/// The first user message of a run. Without context it is the task alone, byte for byte; with context, both
+/// under headings.
 pub fn first_message(task: &str, context: Option<&str>) -> String {
     match context {
         Some(context) if !context.trim().is_empty() => {
@@ -174,21 +173,21 @@ pub fn first_message(task: &str, context: Option<&str>) -> String {
     }
 }
 
-/// The block after the body of a child's system prompt.
+/// The contract of a subagent, the last block of its system prompt. `may_hand_on`: it may start subagents.
 pub(crate) fn child_contract(may_hand_on: bool, findings: bool) -> String {
     let contract = if may_hand_on { DELEGATING_CONTRACT } else { CHILD_CONTRACT };
     if findings { format!("{contract}\n\n{FINDINGS_CONTRACT}") } else { contract.to_owned() }
 }
 
-/// The message that turns a copy of a conversation into a subagent: the contract, then the task as for a
-/// fresh child.
+/// The user message that turns a copy of its parent into a fork with a task: the contract, then the task and
+/// the context.
 pub(crate) fn fork_message(task: &str, context: Option<&str>, may_hand_on: bool) -> String {
     let alone = if may_hand_on { String::new() } else { format!(" {FORK_ALONE}") };
     let task = first_message(task, context);
     format!("<{NOTICE}>{FORK_CONTRACT}{alone}</{NOTICE}>\n\n{task}")
 }
 
-/// The answer to a call that started a child in the background.
+/// The result of a call that started a child in the background.
 pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
     format!(
         "started `{}` in the background as `{id}`; you will be told when it has ended",
@@ -196,7 +195,7 @@ pub(crate) fn started_in_background(agent: &str, id: &str) -> String {
     )
 }
 
-/// The answer to a call whose child runs longer than the grant lets the call wait.
+/// The result of a call whose child took longer than the grant lets the call wait.
 pub(crate) fn left_in_background(agent: &str, id: &str) -> String {
     format!(
         "`{}` takes long and runs on in the background as `{id}`; you will be told when it has ended",
@@ -204,17 +203,17 @@ pub(crate) fn left_in_background(agent: &str, id: &str) -> String {
     )
 }
 
-/// The message about a child in the background that has ended. The conclusion is framed.
+/// The user message about a background child that has ended. The conclusion is framed.
 pub(crate) fn end_announcement(id: &str, conclusion: &str) -> String {
     format!("<{NOTICE}>The subagent `{id}` in the background has ended.</{NOTICE}>\n{conclusion}")
 }
 
-/// Returns whether a text announces the end of this child.
+/// Returns whether a text is the message about the end of the child with this id.
 pub(crate) fn is_announcement(text: &str, id: &str) -> bool {
     text.starts_with(&end_announcement(id, ""))
 }
 
-/// The note about one of several children that could not start.
+/// The text about one child of several that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
     let agent = escape_attribute(agent);
     format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{}\n</{FRAME}>", escape_frame(why))
@@ -260,7 +259,7 @@ pub fn conclusion_message(agent: &str, outcome: &Outcome, limit: usize) -> Strin
     }
     if let Some(findings) = &outcome.findings {
         text.push_str(&escape_frame(&findings.to_line()));
-        // Findings are at the end of the text, in the part cut off.
+        // The findings are at the end of the conclusion, which was cut off here, so they are added again.
         if is_cut {
             text.push_str(&escape_frame(&findings.to_block(limit)));
         }
@@ -269,7 +268,7 @@ pub fn conclusion_message(agent: &str, outcome: &Outcome, limit: usize) -> Strin
     text
 }
 
-/// The conclusion of a child whose parent's turn was lost, in the same frame.
+/// The conclusion of a child whose parent's turn was lost with the program, in the same frame.
 pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
     let text = escape_frame(truncate_str(output, MAX_CONCLUSION_BYTES));
     format!(
@@ -278,7 +277,7 @@ pub fn kept_conclusion(agent: &str, status: &str, output: &str) -> String {
     )
 }
 
-/// Returns whether a child with this status is a failed call for its parent.
+/// Returns whether the parent reads a child with this status as a failed call.
 pub fn is_error(status: RunStatus) -> bool {
     match status {
         RunStatus::Completed | RunStatus::Partial => false,
@@ -286,6 +285,7 @@ pub fn is_error(status: RunStatus) -> bool {
     }
 }
 
+/// Appends a line with at most [`MAX_FRAMED_PATHS`] paths, for example `read: a, b and 3 more`.
 fn paths_line(text: &mut String, what: &str, paths: &[&str]) {
     if paths.is_empty() {
         return;
@@ -324,6 +324,7 @@ pub fn escape_tags(text: &str, tags: &[&str]) -> String {
     out
 }
 
+/// Returns whether the text after a `<` begins with one of these tags.
 fn opens_tag(after: &str, tags: &[&str]) -> bool {
     let blank = |c: char| c.is_whitespace() || c == '/';
     let name = after.trim_start_matches(blank).as_bytes();

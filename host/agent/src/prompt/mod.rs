@@ -1,4 +1,4 @@
-//! Texts for models besides results: frames, blocks, skills.
+//! The texts that a model reads, besides results of tools: frames, prompt blocks, skills.
 
 pub(crate) mod blocks;
 pub mod commands;

@@ -1,7 +1,7 @@
-//! Stubs of tools: functions with descriptions, for a model that calls tools from code.
+//! Descriptions of tools as functions (stubs), for a model that calls tools from Python or JavaScript code.
 //!
-//! A stub is made from a tool's schema, which may be a stranger's. Text that would end the stub's comment,
-//! and invalid names, are left out.
+//! A stub is made from a tool's schema, which may be a stranger's text. Text that would end the stub's
+//! comment, and invalid names, are left out.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use belljar_model::ToolSpec;
 use serde_json::{Map, Value};
 
-/// Bytes of all stubs together. Further tools are only named; code asks `help` about them.
+/// Most bytes of all stubs together. Tools beyond it are only named, and code can ask `help` about them.
 const MAX_STUBS: usize = 48 << 10;
 
-/// Bytes of a description in a stub, of a tool or of an argument.
+/// Most bytes of one description in a stub.
 const MAX_TEXT: usize = 2_000;
 
-/// Levels of a type; deeper ones are not spelt out.
+/// Levels of nested types that a stub shows; a deeper type is shown as `Any`.
 const MAX_DEPTH: usize = 4;
 
 /// The languages that tools can be called from.
@@ -39,7 +39,7 @@ impl StubLanguage {
         }
     }
 
-    /// The typed interface of these tools, for the description of the code-running tool.
+    /// The stubs of these tools, for the description of the code tool.
     pub(crate) fn render_interface<'t>(
         self,
         tools: impl IntoIterator<Item = &'t ToolSpec>,
@@ -61,6 +61,7 @@ impl StubLanguage {
         text
     }
 
+    /// The stub of one tool: its function signature with the descriptions as comment.
     fn render_stub(self, tool: &ToolSpec) -> String {
         let arguments = list_arguments(&tool.schema);
         match self {
@@ -112,7 +113,7 @@ impl StubArgument<'_> {
     }
 }
 
-/// The arguments of an object schema, required ones first.
+/// The arguments in an object schema, required ones first.
 fn list_arguments(schema: &Value) -> Vec<StubArgument<'_>> {
     let required = schema.get("required").and_then(Value::as_array);
     let required: BTreeSet<&str> =
@@ -134,6 +135,7 @@ fn list_arguments(schema: &Value) -> Vec<StubArgument<'_>> {
     arguments
 }
 
+/// The Python type of a schema, for example `list[str]`. `depth` counts the levels above.
 fn python_type(schema: &Value, depth: usize) -> String {
     if let Some(words) = enum_literals(schema) {
         return format!("Literal[{}]", words.join(", "));
@@ -158,6 +160,7 @@ fn python_type(schema: &Value, depth: usize) -> String {
     }
 }
 
+/// The TypeScript type of a schema, for example `Array<string>`. `depth` counts the levels above.
 fn javascript_type(schema: &Value, depth: usize) -> String {
     if let Some(words) = enum_literals(schema) {
         return words.join(" | ");
@@ -183,7 +186,7 @@ fn javascript_type(schema: &Value, depth: usize) -> String {
     }
 }
 
-/// The shape of a value.
+/// The kind of value that a schema allows.
 enum ValueShape<'s> {
     Text,
     Integer,
@@ -197,6 +200,7 @@ enum ValueShape<'s> {
     Any,
 }
 
+/// Finds the kind of value that a schema allows; unknown or too deep schemas allow any.
 fn schema_shape(schema: &Value, depth: usize) -> ValueShape<'_> {
     if depth >= MAX_DEPTH {
         return ValueShape::Any;
@@ -222,7 +226,7 @@ fn schema_shape(schema: &Value, depth: usize) -> ValueShape<'_> {
     }
 }
 
-/// The values of an enumeration, in the notation of both languages.
+/// The values of an `enum`, quoted as both languages write them; `None` = no `enum`.
 fn enum_literals(schema: &Value) -> Option<Vec<String>> {
     let one = |value: &Value| match value {
         Value::String(text) => Some(quote_text(text)),
@@ -338,7 +342,7 @@ mod tests {
         let names: Vec<String> = (0..60_000).map(|n| format!("a{n}")).collect();
         let properties: Map<String, Value> =
             names.iter().map(|it| (it.clone(), json!({}))).collect();
-        // Compared each with each these are over a billion comparisons.
+        // Comparing each of these properties with each required name would take over a billion comparisons.
         let schema = json!({"properties": properties, "required": names});
         assert_eq!(list_arguments(&schema).iter().filter(|it| it.required).count(), names.len());
     }

@@ -1,5 +1,5 @@
-//! The port for storing a run while it runs. A subagent's outcome is stored before its parent receives the
-//! outcome, so no fact that a parent acted on is lost.
+//! The port through which a run is stored while it runs. A subagent's outcome is stored before its parent
+//! receives it, so that nothing is lost on which a parent has acted.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::clock::RunId;
 use crate::outcome::{ChildOrigin, ChildSummary};
 use crate::replay::log::StepEntry;
 
-/// The store of a running run.
+/// Stores a run while it runs.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Notes the subagents of one call that wait for a slot, in the order asked. `with` is stored in the same
-    /// transaction.
+    /// Stores the subagents of one call that wait for a slot, in their order. The entry `with` is stored in
+    /// the same transaction.
     async fn subagents_queued(
         &self,
         _run: &RunId,
@@ -24,12 +24,12 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Notes that the subagent at this path is running.
+    /// Stores that the subagent at this path is running.
     async fn subagent_running(&self, _run: &RunId, _path: &str) -> io::Result<()> {
         Ok(())
     }
 
-    /// Notes the end of a subagent. On return the outcome is stored, together with `with`.
+    /// Stores the outcome of a subagent. On return the outcome is stored, together with the entry `with`.
     async fn subagent_ended(
         &self,
         run: &RunId,
@@ -37,17 +37,17 @@ pub trait Journal: Send + Sync {
         with: Option<StepEntry>,
     ) -> io::Result<()>;
 
-    /// Adds an entry to the journal. On return the entry is stored, and all earlier ones.
+    /// Adds an entry about a step. On return this entry and all earlier ones are stored.
     async fn store_step(&self, _run: &RunId, _entry: StepEntry) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns whether the journal stores steps.
+    /// Returns whether the journal stores entries about steps.
     fn persists_steps(&self) -> bool {
         false
     }
 
-    /// Returns whether the journal stores entries.
+    /// Returns whether the journal stores anything.
     fn is_persistent(&self) -> bool {
         true
     }
@@ -73,24 +73,24 @@ impl Journal for NoJournal {
     }
 }
 
-/// A subagent that has not begun.
+/// The record of a subagent that has not begun.
 #[derive(Debug, Clone)]
 pub struct QueuedChild {
-    /// The name after the parent's path, for example `main/scout#0`; unique in the run.
+    /// Its path, for example `main/scout#0`, unique in the run.
     pub path: Arc<str>,
     /// The parent's path, for example `main`.
     pub parent: Arc<str>,
-    /// The parent's identity: scope and slug, for example `library/NAME/scout`.
+    /// The id of the parent's agent: scope and slug, for example `library/NAME/scout`.
     pub parent_agent: String,
-    /// The depth: 1 = the parent was started by a person.
+    /// Its depth in the tree: 1 = a person started its parent.
     pub depth: u32,
-    /// The subagent's identity.
+    /// The id of its agent: scope and slug.
     pub agent: String,
     /// The subagent's origin.
     pub origin: ChildOrigin,
-    /// The number of earlier agents of the same name in the run.
+    /// The number of earlier agents with the same slug in the run.
     pub spawn_index: u32,
-    /// The starting call.
+    /// The id of the call that started it.
     pub call_id: String,
     /// The subagent's task.
     pub task: String,

@@ -24,12 +24,12 @@ use crate::tools::nested::reply::AnswerForm;
 /// One entry of the journal, about a step of an agent.
 #[derive(Debug, Clone)]
 pub struct StepEntry {
-    /// The agent: the top agent's slug; for a subagent, the parent's address, the starting call's id and the
-    /// place in that call. Independent of timing.
+    /// The agent's address in the journal: the top agent's slug; for a subagent, its parent's address, the id
+    /// of the starting call and the place in that call. The same in every resumed process.
     pub agent: Arc<str>,
     /// The agent's step, from 1.
     pub step: u64,
-    /// The position of the call in the step, from 0; 0 without a call.
+    /// The position of the call in the step, from 0; 0 if the entry is about no call.
     pub position: usize,
     /// The kind of the step.
     pub kind: StepKind,
@@ -41,7 +41,7 @@ pub struct StepEntry {
 pub enum StepKind {
     /// The model has answered.
     Said {
-        /// The host's notes to the agent since the answer before.
+        /// The notes that the host added to the conversation before this answer.
         #[serde(default, rename = "told", skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
         /// The answer.
@@ -49,13 +49,13 @@ pub enum StepKind {
     },
     /// A call that may have effects is about to be made, or subagents are about to start.
     Begun {
-        /// The subagents.
+        /// The subagents that the call is about to start; empty for other calls.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         children: Vec<PlannedChild>,
-        /// The digest of the name and arguments, for a call that a tool made.
+        /// The digest of the call's name and arguments, if a tool made the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         called: Option<String>,
-        /// The source of times and random numbers, for a repeatable call.
+        /// The source of times and random numbers, if the call can be repeated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         course: Option<LoggedCourse>,
         /// True if a person was asked and allowed the call.
@@ -66,9 +66,9 @@ pub enum StepKind {
     Result(Box<LoggedResult>),
     /// A subagent has ended.
     Child {
-        /// The place in the call, from 0.
+        /// The place of the subagent in the starting call, from 0.
         place: usize,
-        /// The summary without the conversation.
+        /// The subagent's outcome, without the conversation.
         summary: Box<ChildSummary>,
     },
     /// A model is about to write a text for an MCP server, or has.
@@ -80,21 +80,23 @@ pub enum StepKind {
     },
 }
 
-/// A text of a model for an MCP server. Of two entries about one, the later counts.
+/// A text that a model writes for an MCP server. There are two entries about a text: before it, and after it
+/// with the usage; the later one counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedText {
     /// The server.
     pub(crate) server: String,
     /// The number among the run's texts for the server, from 1.
     pub(crate) number: u64,
-    /// The tokens charged to the server's grant: all held ones, until the usage is known.
+    /// The tokens charged to the server's grant: all reserved tokens, until the used number is known.
     pub(crate) tokens: u64,
-    /// The used tokens, once known.
+    /// The used tokens; `None` = the text was not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Usage>,
 }
 
-/// The source of the times and random numbers of a call.
+/// The source of the times and random numbers that one call sees, stored so that a repeated call sees the
+/// same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedCourse {
     /// The start of the call, in milliseconds since 1970.
@@ -104,7 +106,7 @@ pub struct LoggedCourse {
     pub(crate) seed: String,
 }
 
-/// The result of a call.
+/// The stored result of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoggedResult {
     /// The text that the model reads.
@@ -117,20 +119,20 @@ pub struct LoggedResult {
     /// The attachments of the result. Their contents are stored separately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The id of the subagent started in the background.
+    /// The id of the background subagent that the call has started, for example `bg-1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<String>,
-    /// The place in the outer call, for a call that a tool made.
+    /// How a tool receives the result, if a tool made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) nested: Option<LoggedNested>,
 }
 
-/// The part of a result for the tool that made the call.
+/// What a tool that made a nested call receives of the result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoggedNested {
     /// A digest of the call's name and arguments.
     pub(crate) called: String,
-    /// The division of the text into parts.
+    /// How the result's text is divided into parts.
     pub(crate) form: AnswerForm,
 }
 
@@ -143,8 +145,8 @@ pub struct PlannedChild {
     pub slug: String,
     /// The child's spawn index.
     pub spawn_index: u32,
-    /// The call that started the background child, if a tool made the call: a tool that has ended does not
-    /// repeat the call.
+    /// The nested call that started this background subagent, if a tool made it: that tool has ended and does
+    /// not repeat the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ToolCall>,
 }
@@ -156,7 +158,7 @@ pub struct ReplayLog {
     /// The number of spawn indices already used, by slug.
     spawned: HashMap<String, u32>,
     children: usize,
-    /// The tokens of each server's text.
+    /// The tokens of each text for a server, keyed by the server and the text's number.
     written: BTreeMap<(String, u64), u64>,
     /// The servers whose further questions a person has refused.
     muted: BTreeSet<String>,
@@ -168,20 +170,20 @@ pub struct ReplayLog {
 pub(crate) struct AgentPast {
     said: HashMap<u64, (Vec<String>, ModelReply)>,
     begun: HashMap<(u64, usize), Vec<PlannedChild>>,
-    /// Digests of calls that tools made.
+    /// The digests of nested calls, by step and position.
     called: HashMap<(u64, usize), String>,
-    /// The sources of times and random numbers of repeatable calls.
+    /// The sources of times and random numbers of repeatable calls, by step and position.
     courses: HashMap<(u64, usize), LoggedCourse>,
-    /// The calls that a person allowed.
+    /// The step and position of each call that a person has allowed.
     asked: HashSet<(u64, usize)>,
     results: HashMap<(u64, usize), LoggedResult>,
     children: HashMap<(u64, Place), ChildSummary>,
-    /// The texts of models for servers, by step.
+    /// The usage of texts that models wrote for servers, keyed by step, server and the text's number.
     written: BTreeMap<(u64, String, u64), Usage>,
 }
 
 impl ReplayLog {
-    /// Collects the entries of one run, in the order of storing.
+    /// Creates the journal from all entries of one run, in the order in which they were stored.
     pub fn from_entries(entries: impl IntoIterator<Item = StepEntry>) -> Self {
         let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
         let mut replay = Self::default();
@@ -230,12 +232,12 @@ impl ReplayLog {
         self.entries
     }
 
-    /// Returns whether the journal has no entries, so that the run begins at its beginning.
+    /// Returns whether the journal is empty, so that the run starts from its beginning.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// The number of subagents started, and the number of spawn indices used by slug.
+    /// The number of subagents started, and how many spawn indices are used for each slug.
     pub(crate) fn spawn_counts(&self) -> (usize, HashMap<String, u32>) {
         (self.children, self.spawned.clone())
     }
@@ -251,7 +253,7 @@ impl ReplayLog {
         self.muted.iter().map(String::as_str)
     }
 
-    /// The calls that have a result, each with the agent's address, the step and the position.
+    /// All calls with a result, each with the agent's address, the step and the position.
     pub(crate) fn logged_results(&self) -> Vec<(Arc<str>, u64, usize, LoggedResult)> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
@@ -264,21 +266,21 @@ impl ReplayLog {
         all
     }
 
-    /// The model's name for this call.
+    /// The tool name that the model wrote in this call.
     pub(crate) fn call_name(&self, agent: &str, step: u64, position: usize) -> Option<String> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, reply) = agents.get(agent)?.step_reply(step)?;
         reply.calls.get(position).map(|call| call.name.clone())
     }
 
-    /// The journal of one agent; once.
+    /// Takes the journal of one agent. A second request for the same agent returns `None`.
     pub(crate) fn take_agent(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
     }
 }
 
 impl AgentPast {
-    /// The notes before this step's answer, and the answer.
+    /// The model's answer in this step, with the host's notes before it.
     pub(crate) fn step_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
         self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
     }
@@ -296,7 +298,7 @@ impl AgentPast {
         self.results.get(&(step, position))
     }
 
-    /// The digest of the tool's call at this place.
+    /// The digest of the nested call at this place.
     pub(crate) fn call_digest(&self, step: u64, position: usize) -> Option<&str> {
         self.called.get(&(step, position)).map(String::as_str)
     }
@@ -316,12 +318,13 @@ impl AgentPast {
         self.results.keys().chain(self.begun.keys()).copied().collect()
     }
 
-    /// The subagents that a call was about to start; empty for other begun calls.
+    /// The subagents that a begun call was about to start; empty if the call starts none, `None` if it had
+    /// not begun.
     pub(crate) fn planned_children(&self, step: u64, position: usize) -> Option<&[PlannedChild]> {
         self.begun.get(&(step, position)).map(Vec::as_slice)
     }
 
-    /// The spawn index of a subagent that the call was about to start.
+    /// The stored spawn index of a subagent that the call was about to start.
     pub(crate) fn spawn_index(
         &self,
         step: u64,
@@ -334,12 +337,12 @@ impl AgentPast {
         Some(child.spawn_index)
     }
 
-    /// A subagent that had ended.
+    /// The stored outcome of the subagent that was started at this place.
     pub(crate) fn ended_child(&self, step: u64, place: Place) -> Option<&ChildSummary> {
         self.children.get(&(step, place))
     }
 
-    /// Returns whether the subagent in the background with this id had ended.
+    /// Returns whether the background subagent with this id had ended.
     pub(crate) fn ended_in_background(&self, id: &str) -> bool {
         let mut started = self.results.iter();
         let of = started.find(|(_, result)| result.background.as_deref() == Some(id));
@@ -360,7 +363,7 @@ impl AgentPast {
 }
 
 impl LoggedResult {
-    /// A result of which only the model's text and the receipt are stored.
+    /// A result that has only the model's text and the receipt.
     pub fn from_content(content: String, is_error: bool, receipt: Option<CallReceipt>) -> Self {
         let (attachments, background, nested) = (Vec::new(), None, None);
         Self { content, is_error, receipt, attachments, background, nested }
@@ -372,7 +375,8 @@ impl LoggedResult {
     }
 }
 
-/// The address of a subagent. An `@` marks nested calls, so ids, which models write, must not contain one.
+/// The journal address of a subagent. An `@` marks addresses of nested calls, so a call id, which a model may
+/// write, must not contain one.
 pub(crate) fn child_address(parent: &str, call_id: &str, place: usize) -> Arc<str> {
     format!("{parent}/{}.{place}", call_id.replace('@', "%40")).into()
 }

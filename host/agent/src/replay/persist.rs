@@ -1,4 +1,4 @@
-//! Decides which parts of a run are stored, and when.
+//! What is stored of a run while it runs, and when.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 
 impl RunState {
-    /// Stores waiting subagents. `children` is not called if the journal stores nothing.
+    /// Stores subagents that wait for a slot, together with the entry `with`. `children` is called only if
+    /// the journal stores anything.
     pub(crate) async fn persist_queued(
         &self,
         children: impl FnOnce() -> Vec<QueuedChild> + Send,
@@ -37,7 +38,8 @@ impl RunState {
         }
     }
 
-    /// Stores the outcome of a subagent before the parent receives the outcome.
+    /// Stores the outcome of a subagent, together with the entry `with`, before the parent receives the
+    /// outcome.
     pub(crate) async fn persist_ended(&self, child: &ChildSummary, with: Option<StepEntry>) {
         let journal = &self.host.journal;
         if journal.is_persistent() {
@@ -46,12 +48,12 @@ impl RunState {
         }
     }
 
-    /// Returns whether the journal stores steps.
+    /// Returns whether the journal stores the steps of this run.
     pub(crate) fn persists_steps(&self) -> bool {
         self.host.journal.persists_steps()
     }
 
-    /// Warns of a failed write; the run continues.
+    /// Warns the person that an entry could not be stored. The run continues.
     fn warn_if_not_persisted(&self, done: io::Result<()>, agent: &str) {
         let Err(error) = done else { return };
         let message = format!("The outcome of an agent could not be kept: {error}");
@@ -61,12 +63,12 @@ impl RunState {
 }
 
 impl AgentJob {
-    /// Creates a journal entry about a step of the agent.
+    /// The journal entry for a step of this agent.
     pub(crate) fn step_entry(&self, step: u64, position: usize, kind: StepKind) -> StepEntry {
         StepEntry { agent: self.address.clone(), step, position, kind }
     }
 
-    /// Stores an entry about a step of the agent. `kind` is not called if nothing is stored.
+    /// Stores an entry for a step of this agent. `kind` is called only if the journal stores steps.
     pub(crate) async fn persist_step(
         &self,
         step: u64,
@@ -81,19 +83,19 @@ impl AgentJob {
     }
 }
 
-/// The journal address under which a call is stored: the agent's, or for a nested call the outer call's.
+/// The journal address to which a call belongs: the agent's, or for a nested call the outer call's.
 pub(crate) fn address_of(job: &AgentJob, call: PlacedCall<'_>) -> Arc<str> {
     Arc::clone(call.nested.map_or(&job.address, |nested| nested.outer.address()))
 }
 
 impl AgentJob {
-    /// Creates a journal entry about a call.
+    /// The journal entry for a call.
     pub(crate) fn entry_of(&self, call: PlacedCall<'_>, kind: StepKind) -> StepEntry {
         let (agent, step, position) = (address_of(self, call), call.step, call.position);
         StepEntry { agent, step, position, kind }
     }
 
-    /// Stores that a call with possible effects is about to start. `asked`: whether a person allowed the call.
+    /// Stores that a call with possible effects is about to start. `asked`: a person has allowed it.
     pub(crate) async fn persist_begun(
         &self,
         call: PlacedCall<'_>,
@@ -105,6 +107,7 @@ impl AgentJob {
         self.persist_call(call, begun).await;
     }
 
+    /// Stores an entry for a call, if the journal stores steps.
     async fn persist_call(&self, call: PlacedCall<'_>, kind: impl FnOnce() -> StepKind + Send) {
         if self.shared.persists_steps() {
             let entry = self.entry_of(call, kind());
@@ -115,7 +118,7 @@ impl AgentJob {
 }
 
 impl CallExecutor<'_> {
-    /// Stores the result of a call in the journal, before the model receives the result.
+    /// Stores the result of a call before the model receives it.
     pub(crate) async fn persist_result(&self, call: PlacedCall<'_>, answer: &CallAnswer) {
         let entry = || {
             let (receipt, attachments) = self.ledger.call_record(call.step, &call.call.id);

@@ -27,7 +27,7 @@ use crate::tools::hooks::Hooks;
 use crate::tools::nested::outer::is_within;
 use crate::tools::result::ending_word;
 
-/// A replayed run, with the comparison of calls.
+/// A finished run that is replayed, with the comparisons so far.
 #[derive(Debug)]
 pub struct ReplayedRun {
     past: ReplayLog,
@@ -35,15 +35,15 @@ pub struct ReplayedRun {
     network: bool,
     recording: Option<Recording>,
     calls: Mutex<Vec<ReplayedCall>>,
-    /// The calls with a stored result that the replay has not reached yet.
+    /// Stored calls that the replay has not reached yet.
     left: Mutex<BTreeMap<CallPlace, LeftCall>>,
     ended: Mutex<Vec<String>>,
 }
 
-/// The address of an agent, its step, the position of the call in there.
+/// Where a call is in a run: its agent's address, the step, and the position in the step.
 type CallPlace = (Arc<str>, u64, usize);
 
-/// A call that the replay has not reached.
+/// A stored call that the replay has not reached yet.
 #[derive(Debug)]
 struct LeftCall {
     agent: String,
@@ -109,10 +109,10 @@ pub struct CallText {
 }
 
 impl ReplayedRun {
-    /// Replays the run of these steps, in the order of storing.
+    /// Prepares the replay of a run from its stored entries, in the order of storing.
     pub fn from_steps(steps: Vec<StepEntry>) -> Self {
         let past = ReplayLog::from_entries(steps);
-        // Nested calls are compared through the results of their outer calls.
+        // Nested calls are not compared: the result of their outer call is.
         let results = past.logged_results().into_iter().filter(|(address, ..)| !is_within(address));
         let left = results.map(|(agent, step, position, result)| {
             let receipt = result.receipt.as_ref();
@@ -137,26 +137,26 @@ impl ReplayedRun {
         }
     }
 
-    /// Asks the model again, in the place of the stored answers.
+    /// Makes the replay ask the model again, instead of returning stored answers.
     #[must_use]
     pub fn asking_the_model(self) -> Self {
         Self { asks_model: true, ..self }
     }
 
-    /// Lets tools reach their granted hosts, with secrets. The requests then have their effects a second
-    /// time.
+    /// Lets tools reach the hosts that they are granted, with secrets. Their requests then have a second
+    /// effect.
     #[must_use]
     pub fn with_network(self) -> Self {
         Self { network: true, ..self }
     }
 
-    /// Records the returned answers in a transcript.
+    /// Also writes the returned answers to a transcript.
     #[must_use]
     pub fn with_recording(self, recording: Recording) -> Self {
         Self { recording: Some(recording), ..self }
     }
 
-    /// The calls, in the order of their results; then the stored calls that the replay did not reach.
+    /// The compared calls in the order of their results, then the stored calls that the replay did not reach.
     pub fn calls(&self) -> Vec<ReplayedCall> {
         let mut calls = self.lock_calls().clone();
         let why = match self.asks_model {
@@ -182,7 +182,7 @@ impl ReplayedRun {
         calls
     }
 
-    /// The agents whose stored answers ended before a conclusion.
+    /// The agents whose stored answers ended before they concluded.
     pub fn ended_early(&self) -> Vec<String> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -195,12 +195,13 @@ impl ReplayedRun {
         host
     }
 
-    /// INV-200, INV-201: the rights of an agent in a replay.
+    /// Narrows the rights of an agent for a replay: overlays instead of writable mounts (INV-200), and no
+    /// hosts unless permitted (INV-201).
     pub(crate) fn restrict_rights(&self, rights: Rights) -> Rights {
         rights.for_rehearsal(self.network)
     }
 
-    /// Counts the agents of the run.
+    /// Creates the counter of the replay's agents, starting with the slug `top`.
     pub(crate) fn spawn_count(&self, top: &str) -> SpawnCount {
         match self.asks_model {
             true => SpawnCount::from_replay(&ReplayLog::default(), top),
@@ -224,16 +225,16 @@ impl ReplayedRun {
         self.recording.as_ref()
     }
 
-    /// Notes a call of the agent with this address.
+    /// Records how a call compares. `address` is its agent's.
     pub(crate) fn record_call(&self, address: &Arc<str>, call: ReplayedCall) {
-        // Another call in the same place leaves the stored one without a counterpart.
+        // A call that was added at a place leaves the stored call there unreached.
         if call.result != CallComparison::Added {
             self.lock_left_calls().remove(&(Arc::clone(address), call.step, call.position));
         }
         self.lock_calls().push(call);
     }
 
-    /// Notes that an agent has no further stored answer.
+    /// Records that an agent asked for an answer after the last stored one.
     pub(crate) fn note_ended(&self, agent: &str) {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(agent.to_owned());
     }
@@ -248,7 +249,7 @@ impl ReplayedRun {
 }
 
 impl CallComparison {
-    /// Returns whether this comparison is a difference between the replay and the run.
+    /// Returns whether this result of a comparison is a difference.
     pub fn is_difference(self) -> bool {
         match self {
             Self::Differs | Self::Added | Self::Missing => true,
@@ -256,7 +257,7 @@ impl CallComparison {
         }
     }
 
-    /// The comparison in a word or two.
+    /// The name of the result in one or two words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -270,6 +271,7 @@ impl CallComparison {
 }
 
 impl CallText {
+    /// The text of an answer, with the ending from its receipt.
     pub(crate) fn from_answer(answer: &CallAnswer, receipt: Option<&CallReceipt>) -> Self {
         Self {
             content: answer.content.clone(),

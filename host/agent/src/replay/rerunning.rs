@@ -1,4 +1,4 @@
-//! The calls of a replayed agent: made anew and compared, or answered from the record.
+//! How the calls of a replayed agent are answered: made anew and compared, or from the record.
 
 use belljar_policy::{DenyCode, ToolName, ToolPermit};
 use belljar_sandbox::Receipt;
@@ -33,7 +33,7 @@ const TIMING: &str = "it depends on the timing of a subagent in the background";
 
 const BUT_TIMES: &str = "but for times and dates";
 
-/// The only stock tool with times in its results, for example of `date`, `ls -l`, `diff`.
+/// The only tool of belljar whose results contain times, for example of `date`, `ls -l` and `diff`.
 const SHELL: &str = "shell";
 
 /// Makes the calls of one replayed agent, and compares them with its stored ones.
@@ -42,18 +42,18 @@ pub(crate) struct CallComparer<'a> {
     pub(crate) past: &'a AgentPast,
 }
 
-/// The way in which a replay answers a call of the stored model.
+/// How a replay answers one call.
 enum AnswerSource {
     /// The call is made again.
     Anew,
-    /// The stored result, for this reason.
+    /// The stored result is returned, for this reason.
     Record(&'static str),
-    /// The call is not answered.
+    /// The call is not answered, because the stored run ended here.
     CutShort,
 }
 
 impl CallComparer<'_> {
-    /// Answers a call.
+    /// Answers one call of the replayed agent and records the comparison.
     pub(crate) async fn answer_call(
         &self,
         agent: &CallExecutor<'_>,
@@ -62,7 +62,7 @@ impl CallComparer<'_> {
         machine: &AgentLoop,
     ) -> CallAnswer {
         if let Some(nested) = call.nested {
-            // The result of the outer call is compared.
+            // Nested calls are not compared by themselves; the result of the outer call is.
             let past = nested.outer.nested_journal();
             let past =
                 past.filter(|it| it.call_digest(call.step, call.position) == Some(nested.called));
@@ -108,7 +108,7 @@ impl CallComparer<'_> {
         answer
     }
 
-    /// Returns whether the stored model asked for this very call.
+    /// Returns whether the stored run has this call at the same place.
     fn is_stored(&self, call: PlacedCall<'_>, machine: &AgentLoop) -> bool {
         let asked = machine.asked_calls().get(call.position).unwrap_or(call.call);
         let stored = self.past.step_reply(call.step);
@@ -116,7 +116,7 @@ impl CallComparer<'_> {
         stored.is_some_and(|it| it.name == asked.name && it.arguments == asked.arguments)
     }
 
-    /// `past`: the journal that the call stands in.
+    /// Decides how to answer a call. `past` is the journal that contains the call.
     fn choose_source(
         &self,
         past: &AgentPast,
@@ -126,8 +126,8 @@ impl CallComparer<'_> {
     ) -> AnswerSource {
         let begun = past.planned_children(call.step, call.position);
         let Some(then) = past.call_result(call.step, call.position) else {
-            // Without a result, only a call with subagents is made again, because the subagents' answers are
-            // stored.
+            // A begun call without a result is made again only if it started subagents, because their answers
+            // are stored.
             let spawned = begun.is_some_and(|children| !children.is_empty());
             return if spawned { AnswerSource::Anew } else { AnswerSource::CutShort };
         };
@@ -159,7 +159,7 @@ impl CallComparer<'_> {
         }
     }
 
-    /// Makes a call. A call without an effect needs no permission of a person.
+    /// Makes a call. In a replay a call has no outside effect, so no person is asked.
     async fn make_call(
         &self,
         agent: &CallExecutor<'_>,
@@ -176,7 +176,7 @@ impl CallComparer<'_> {
         LiveEffects.execute_call(agent, call, decision, machine).await
     }
 
-    /// Compares a repeated call with the stored one.
+    /// Compares the answer of a repeated call with the stored answer. `timed`: the answer may depend on timing.
     fn compare_call(
         &self,
         agent: &CallExecutor<'_>,
@@ -215,6 +215,7 @@ impl CallComparer<'_> {
         (CallComparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
     }
 
+    /// Records the comparison of one call, with both texts if they differ.
     fn record_comparison(
         &self,
         agent: &CallExecutor<'_>,
@@ -245,12 +246,13 @@ impl CallComparer<'_> {
     }
 }
 
-/// The permit of what has no effect in a replay: a person does not have to allow it.
+/// The permit of a call in a replay. Such a call has no outside effect, so a person does not have to allow
+/// it.
 pub(crate) fn permit_unasked(permit: ToolPermit) -> ToolPermit {
     without_asking(permit, ConsentBasis::NoEffect)
 }
 
-/// Answers a call without making it.
+/// Answers a call with the stored result instead of making the call.
 fn stand_in(
     agent: &CallExecutor<'_>,
     call: PlacedCall<'_>,
@@ -269,7 +271,7 @@ fn stand_in(
     agent.record_executed(call, ExecutedCall { answer, attachments: Vec::new(), receipt, form })
 }
 
-/// The reason if a person or a hook refused the stored call.
+/// The reason why the stored call was refused, if a person or a hook refused it.
 fn refused_by(then: &LoggedResult) -> Option<&'static str> {
     let denial = then.receipt.as_ref()?.receipt.denials.first()?;
     match denial.code {
@@ -289,7 +291,8 @@ fn refused_by(then: &LoggedResult) -> Option<&'static str> {
     }
 }
 
-/// The right that only one of the two calls had.
+/// Names a right that was missing in one of the two calls and explains the difference; `None` = both had the
+/// same rights.
 fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<String> {
     let facts = |call: Option<&CallReceipt>| {
         let denials = call.map(|call| call.receipt.denials.as_slice()).unwrap_or_default();
@@ -303,7 +306,7 @@ fn by_rights(then: Option<&CallReceipt>, now: Option<&CallReceipt>) -> Option<St
     }
 }
 
-/// Whether the component of a tool asks for the network at all; a tool of a server is there.
+/// Returns whether a tool uses the network: its manifest asks for hosts, or it is a tool of an MCP server.
 fn asks_for_hosts(agent: &CallExecutor<'_>, tool: &ToolName) -> bool {
     if agent.remote.has_tool(tool) {
         return true;
@@ -312,7 +315,7 @@ fn asks_for_hosts(agent: &CallExecutor<'_>, tool: &ToolName) -> bool {
     owner.is_some_and(|component| !component.manifest.ask.hosts.is_empty())
 }
 
-/// Whether the result of a call depends on how far a subagent in the background is.
+/// Returns whether a call's result depends on the progress of a background subagent.
 fn is_timed(decision: &CallDecision) -> bool {
     match decision {
         CallDecision::Builtin(_, builtin) => match builtin {

@@ -1,4 +1,5 @@
-//! Texts without times: a replayed file has another time than in the original run.
+//! Removes times from texts before a replay compares them, because a file that is written again has another
+//! time.
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -43,13 +44,13 @@ fn is_time(word: &str) -> bool {
     (2..=3).contains(&parts.len()) && parts.iter().all(|part| part.len() == 2 && is_digits(part))
 }
 
-/// Returns whether a word is a number of seconds since 1970, perhaps with a fraction.
+/// Returns whether a word is a number of seconds since 1970, possibly with a fraction.
 fn is_epoch(word: &str) -> bool {
     let whole = word.split_once('.').filter(|(_, rest)| is_digits(rest)).map_or(word, |(it, _)| it);
     whole.len() == 10 && is_digits(whole) && whole.starts_with('1')
 }
 
-/// The temporary file of `sed -i`.
+/// Returns whether a word is the name of a temporary file of `sed -i`.
 fn is_temporary(word: &str) -> bool {
     word.contains(".bashkit-sed-")
 }

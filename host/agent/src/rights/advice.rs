@@ -1,5 +1,5 @@
-//! The output of `belljar explain` and of the server: whether an agent may use a tool on a target, which
-//! source decides, and the operator's remedy.
+//! The answer of `belljar explain` and of the server: whether an agent may use a tool on a target, which
+//! source decides, and what the operator can do.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::host::Host;
 use crate::rights::resolve::ResolvedAgent;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// Characters of a target that are repeated.
+/// Most characters of a target that are repeated in a text.
 const MAX_SHOWN: usize = 200;
 
-/// An explanation with the remedy, if any.
+/// An explanation, with what the operator can do.
 #[derive(Debug, Clone)]
 pub struct RightsAdvice {
     /// The decision, with the source of each part.
@@ -27,17 +27,17 @@ pub struct RightsAdvice {
     pub grant: Option<String>,
     /// The command that would write these lines, for example `belljar grant ...`.
     pub command: Option<String>,
-    /// The section of the agent's library, if the deciding one.
+    /// The section of `belljar.toml` for the agent's library, if that decides.
     pub section: Option<String>,
 }
 
-/// A question that has no answer.
+/// Why a question cannot be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnanswerableQuestion {
-    /// The tool is unknown.
+    /// No tool of this name exists.
     #[error("there is no such tool")]
     NoTool,
-    /// The target is no path and no URL.
+    /// The target is neither a path nor a URL.
     #[error("`{target}`: {why}")]
     Target {
         /// The target, escaped.
@@ -104,7 +104,7 @@ impl ResolvedAgent {
 }
 
 impl ResolvedAgent {
-    /// Adds the longest wait for a subagent to the grants' vote, for a tool that starts subagents.
+    /// Adds, for a tool that starts subagents, how long the grants let the agent wait for one.
     fn say_how_long_it_waits(&self, tool: &str, answer: &mut DecisionExplanation) {
         let Some(wait) = self.auto_background else { return };
         if BuiltinTool::from_name(tool) != Some(BuiltinTool::Spawn)
@@ -120,8 +120,7 @@ impl ResolvedAgent {
     }
 }
 
-/// The manifest requests of the component that has this tool. Built-in tools and tools of MCP servers request
-/// nothing.
+/// What the manifest of a tool's component requests. Built-in tools and tools of MCP servers request nothing.
 fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, UnanswerableQuestion> {
     match host.tools.find_component(tool) {
         Some(component) => Ok(component.manifest.ask.clone()),
@@ -132,13 +131,13 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, UnanswerableQuestion>
     }
 }
 
-/// Returns whether the target of this tool is an agent's name.
+/// Returns whether the target of this tool is the name of an agent.
 fn hands_work(tool: BuiltinTool) -> bool {
     matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }
 
-/// Parses a target, which is a URL or a path as the agent sees it; `None` = the question is about the call
-/// itself.
+/// Parses a target: a URL, or a path as the agent sees it; `None` = the question is about the call without a
+/// target.
 fn parse_question(
     target: Option<&str>,
     write: bool,
@@ -158,12 +157,12 @@ fn parse_question(
     if path.split('/').any(|part| part == "..") {
         return Err(UnanswerableQuestion::Leaves(shown()));
     }
-    // Who writes to an overlay is allowed to write.
+    // The least right that lets an agent write is an overlay.
     let access = if write { MountAccess::Overlay } else { MountAccess::Read };
     Ok(RightsQuestion::Path(path, access))
 }
 
-/// The remedy, if the grants are at fault.
+/// What the operator can add to the grants, if they are what refuses.
 pub fn missing_grant(
     agent: &ResolvedAgent,
     tool: &str,
@@ -182,13 +181,13 @@ pub fn missing_grant(
     (!change.is_empty()).then_some(change)
 }
 
-/// The rule for exactly this scheme, host and port.
+/// The host rule for exactly this scheme, host and port.
 pub fn exact_rule(target: &RequestTarget) -> Option<HostRule> {
     target.to_string().parse().ok()
 }
 
-/// The mount that would contain the path: the workspace, or the first directory of the path. A request to
-/// write is answered by a grant to write in the directory itself, not in an overlay.
+/// The mount that a grant would need for this path: the workspace, or the path's first directory. A question
+/// about writing is answered by a grant to write in the directory itself, not in an overlay.
 fn mount_for_path(path: &str, access: MountAccess) -> Option<MountSpec> {
     let access = if access == MountAccess::Read { access } else { MountAccess::ReadWrite };
     if GuestPath::workspace().covers_path(path) {

@@ -14,29 +14,29 @@ use belljar_policy::{
 use crate::prompt::skills::{SkillCaller, offered_skills};
 use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
-/// The sources of a decision's reason, beside the rights.
+/// Where the reason of a decision can come from, besides the rights.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DecisionReasons {
-    /// The definition whose lines a refusal names.
+    /// The agent's definition, whose lines a refusal names.
     pub(crate) definition: Option<Arc<AgentDefinition>>,
     /// The known tools; `None` = every name counts as known.
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
-    /// Present tools that are not offered to the agent, each with the reason.
+    /// Tools that exist but are not offered to this agent, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
-    /// Default tools of agents with overlays, each with the reason why this agent has none.
+    /// Tools that only agents with overlays have by default, each with the reason why this agent lacks it.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
-/// The reason why the grants lack a default tool for overlays.
+/// Why an agent lacks such a tool: the settings allow no overlays.
 pub(crate) const NO_OVERLAYS: &str = "by default it is there for overlays, and `overlay = \"never\"` \
 under `[agents]` leaves none";
 
-/// The reason why the grants lack a default tool for overlays, if a directory itself is writable.
+/// Why an agent lacks such a tool: it writes to a directory itself, not to an overlay.
 pub(crate) const NO_OVERLAY_HERE: &str = "by default it is there for overlays, and `mounts` makes a \
 directory itself writable: name it under `add_tools`";
 
 impl DecisionReasons {
-    /// Decides about a tool named by a model.
+    /// Decides whether the agent may call a tool that a model named, and names the source.
     pub(crate) fn decide_tool(&self, rights: &Rights, tool: &str) -> DecisionExplanation {
         if self.tools.as_ref().is_some_and(|tools| !tools.knows_tool(tool)) {
             return DecisionExplanation::for_unknown_tool();
@@ -61,27 +61,28 @@ impl DecisionReasons {
     }
 }
 
-/// Returns whether there is a skill that a model may load.
+/// Returns whether the library has a skill that a model may load.
 pub(crate) fn has_skills(skills: &SkillLibrary) -> bool {
     offered_skills(skills.catalog().entries(), SkillCaller::Model).next().is_some()
 }
 
-/// The circumstances that decide the offered built-in tools.
+/// What decides which built-in tools an agent is offered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OfferConditions {
     /// The agent's depth in the run.
     pub(crate) depth: AgentDepth,
-    /// True if the agent has an agent to delegate to.
+    /// True if the agent may delegate to some agent.
     pub(crate) delegates: bool,
-    /// True if the agent has a skill to load.
+    /// True if the agent may load some skill.
     pub(crate) skills: bool,
-    /// True if the agent sees a directory through an overlay.
+    /// True if one of the agent's directories is an overlay.
     pub(crate) overlays: bool,
     /// True if the agent's file names the worktree tool.
     pub(crate) names_worktree: bool,
 }
 
 impl OfferConditions {
+    /// The conditions for an agent at this depth. `delegates` and `skills` are filled in by the caller.
     pub(crate) fn for_agent(
         definition: &AgentDefinition,
         rights: &Rights,
@@ -101,7 +102,7 @@ impl OfferConditions {
     }
 }
 
-/// The reason why a built-in tool is not offered to an agent; `None` = offered, if granted.
+/// Why a built-in tool is not offered to an agent; `None` = it is offered if granted.
 pub(crate) fn left_out(tool: BuiltinTool, means: OfferConditions) -> Option<&'static str> {
     if !means.depth.offers_tool(tool) {
         return Some("it is not offered at this depth of a run");
@@ -119,7 +120,7 @@ pub(crate) fn left_out(tool: BuiltinTool, means: OfferConditions) -> Option<&'st
     }
 }
 
-/// Names the line of the agent's own file that withholds a tool, or demands a question.
+/// Names in a decision the line of the agent's own file that withholds a tool or requires a question.
 pub(crate) fn name_the_field(
     decision: &mut DecisionExplanation,
     definition: &AgentDefinition,
@@ -140,7 +141,7 @@ pub(crate) fn name_the_field(
     }
 }
 
-/// The tools that an agent asks for by name and is granted, but that are withheld from all agents.
+/// The tools that an agent requests by name and is granted, but that belljar gives to no agent.
 pub(crate) fn find_withheld(
     tools: &ToolCatalogue,
     definition: &AgentDefinition,

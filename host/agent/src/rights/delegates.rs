@@ -1,5 +1,5 @@
-//! The agents that a parent may hand work to: user-facing, ready, and not excluded by the
-//! parent's own definition.
+//! The agents to which a parent may delegate: ready, open to calls of other agents, and not excluded by the
+//! parent's own file or the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::prompt::blocks::ListedAgent;
 use crate::rights::resolve;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// The agents of a library that are open to delegation, by the name for calls.
+/// All agents of a library that are open to delegation, keyed by the name that a model uses for them.
 #[derive(Debug, Default)]
 pub(crate) struct DelegateListing(BTreeMap<String, ListedDelegate>);
 
@@ -28,30 +28,30 @@ struct ListedDelegate {
     timeout_seconds: u64,
 }
 
-/// The possible delegations of one parent.
+/// The agents to which one parent may delegate.
 #[derive(Debug, Default)]
 pub(crate) struct DelegateSet {
     listing: Arc<DelegateListing>,
-    /// `None` = all of the listing.
+    /// The names that the parent's file allows; `None` = all of the listing.
     only: Option<BTreeSet<String>>,
-    /// The part that the operator allows.
+    /// The names that the operator allows; `None` = all of the listing.
     granted: Option<BTreeSet<String>>,
     max_concurrent: usize,
     allowed_tools: Option<Vec<ToolName>>,
-    /// The parent's library, in which `plugin:name` is looked for.
+    /// The library that the parent comes from: a name `plugin:agent` is looked for there.
     library: Option<AgentScope>,
 }
 
 impl DelegateListing {
-    /// Asks each agent's definition and grants.
+    /// Lists the agents of the catalogue, with the rights that the host's settings grant to each.
     pub(crate) fn from_catalog(host: &Host, catalog: &Catalog, workspace: &Path) -> Self {
         let mut listed = BTreeMap::new();
         for agent in catalog.agents() {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
-            // A slug alone means the same agent everywhere, runnable or not. Another agent with the same slug
-            // needs its whole id.
+            // A slug alone means one agent everywhere, even if that agent cannot run. Another agent with the
+            // same slug must be called by its whole id.
             let meant =
                 catalog.find_unscoped(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
@@ -72,7 +72,7 @@ impl DelegateListing {
         Self(listed)
     }
 
-    /// The agents as entries of a text index.
+    /// The listed agents as entries of the text index.
     pub(crate) fn searched_entries(&self) -> impl Iterator<Item = SearchEntry> {
         self.0.iter().map(|(name, agent)| {
             let AgentDefinition { description, body, .. } = &*agent.definition;
@@ -83,13 +83,14 @@ impl DelegateListing {
     }
 }
 
-/// The number of children that may run side by side. Only the operator's setting raises the default.
+/// The number of children that may run side by side. Only the operator's setting can raise the default.
 fn granted_side_by_side(granted: &[SubagentsAsk]) -> usize {
     let most = granted.iter().filter_map(|it| it.max_concurrent).min();
     most.map_or(PARALLEL_CHILDREN, |n| n as usize).max(1)
 }
 
-/// The largest number of this parent's children that run side by side.
+/// The number of this parent's children that may run side by side, by the operator's settings and the
+/// parent's file.
 pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize {
     let asked = parent.subagents.as_ref().and_then(|asked| asked.max_concurrent);
     let granted = granted_side_by_side(granted);
@@ -97,13 +98,13 @@ pub fn side_by_side(granted: &[SubagentsAsk], parent: &AgentDefinition) -> usize
 }
 
 impl DelegateSet {
-    /// Delegates of an agent that may start no other agent.
+    /// The delegates of an agent that may start no other agent: none.
     pub(crate) fn none() -> Self {
         Self { max_concurrent: 1, ..Self::default() }
     }
 
-    /// The agents that neither the operator nor `parent`'s definition excludes. `granted` = the rule of each
-    /// of the operator's files.
+    /// The listed agents that neither the operator nor the file of `parent` excludes. `granted` has one rule
+    /// for each settings file of the operator.
     pub(crate) fn from_listing(
         listing: Arc<DelegateListing>,
         granted: &[SubagentsAsk],
@@ -125,6 +126,8 @@ impl DelegateSet {
         it
     }
 
+    /// Narrows the set by one rule: its list of agents, its `enabled`, its number side by side and its tools.
+    /// `meant` resolves the rule's names.
     fn narrow_by(
         &mut self,
         said: &SubagentsAsk,
@@ -153,17 +156,17 @@ impl DelegateSet {
         }
     }
 
-    /// The number of children that may run at the same time.
+    /// The number of children that may run side by side.
     pub(crate) fn max_concurrent(&self) -> usize {
         self.max_concurrent
     }
 
-    /// The tools that children may have at most; `None` = as granted.
+    /// The tools that children may have at most; `None` = each child's grants alone decide.
     pub(crate) fn allowed_tools(&self) -> Option<&[ToolName]> {
         self.allowed_tools.as_deref()
     }
 
-    /// The list for the parent's model, by name.
+    /// The list of agents for the parent's prompt, by name.
     pub(crate) fn listed_agents(&self) -> Vec<ListedAgent> {
         let all = self.ordered_entries();
         all.map(|(name, agent)| ListedAgent {
@@ -175,7 +178,7 @@ impl DelegateSet {
         .collect()
     }
 
-    /// Returns whether the agent is the operator's or the workspace's, not a library's.
+    /// Returns whether the agent of this name is the operator's or the workspace's, not a library's.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         self.listing.0.get(name).is_some_and(|agent| !agent.is_of_library())
     }
@@ -186,7 +189,7 @@ impl DelegateSet {
         self.ordered_entries().next().is_none()
     }
 
-    /// The agent with this name.
+    /// The agent with this name; `None` = the parent may not delegate to such an agent.
     pub(crate) fn find_agent(&self, name: &str) -> Option<&AgentId> {
         let name = name.trim();
         let by_slug = || {
@@ -194,7 +197,7 @@ impl DelegateSet {
             self.ordered_entries().find(|(listed, _)| listed.as_str() == slug.as_str())
         };
         let exact = self.ordered_entries().find(|(listed, _)| listed.as_str() == name);
-        // The name in grants, for example `library/NAME/agent`.
+        // The name may also be an id, as in grants, for example `library/NAME/agent`.
         let by_id = || self.ordered_entries().find(|(_, agent)| is_identity(name, &agent.id));
         // `PLUGIN:NAME`, if it names one agent only.
         let by_plugin = || {
@@ -209,7 +212,7 @@ impl DelegateSet {
         found.map(|(_, agent)| &agent.id)
     }
 
-    /// The source that denies this parent an agent, if the name is unknown to the parent.
+    /// Which source denies this parent the agent `name`, after [`Self::find_agent`] has returned `None`.
     pub(crate) fn refused_by(&self, host: &Host, name: &str) -> DecisionSource {
         let name = name.trim();
         let slug = Slug::from_name(name);
@@ -230,7 +233,7 @@ impl DelegateSet {
         }
     }
 
-    /// The names, for an error.
+    /// The names of the agents, for an error text.
     pub(crate) fn format_names(&self) -> String {
         let names: Vec<String> = self
             .ordered_entries()
@@ -251,13 +254,13 @@ impl DelegateSet {
     }
 }
 
-/// Returns whether `name`, with its scope, is this id in any Unicode normalization.
+/// Returns whether `name`, written with its scope, is this agent's id, in any Unicode normalization.
 fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }
 
-/// Whether `plugin:name`, written in an agent of this library, means the agent: never one of the same name from
-/// elsewhere.
+/// Returns whether `plugin:name`, written in an agent file of `library`, means the agent `id`. An agent of
+/// the same name from another library does not count.
 fn is_of_plugin(name: &str, id: &AgentId, library: &AgentScope) -> bool {
     let last = name.rsplit_once(':').filter(|(plugin, _)| !plugin.contains('/'));
     let slug = last.and_then(|(_, last)| Slug::from_name(last));
@@ -272,8 +275,8 @@ fn is_blocked(host: &Host, id: &AgentId) -> bool {
     })
 }
 
-/// The listed names of the operator's agents: a bare name in a list means the home's agent, as in grants,
-/// never a namesake from elsewhere.
+/// Resolves names that the operator wrote. A bare name means the agent of the operator's home, as in grants,
+/// never an agent of the same name from elsewhere.
 fn resolve_operator_names(listing: &DelegateListing, names: &[String]) -> BTreeSet<String> {
     let ids: Vec<AgentId> = names.iter().filter_map(|name| name.parse().ok()).collect();
     let found = listing.0.iter().filter(|(_, agent)| ids.contains(&agent.id));
@@ -286,8 +289,8 @@ impl ListedDelegate {
     }
 }
 
-/// The listed names for a definition's own spellings. A bare name means a library's agent only if unique in
-/// the list.
+/// Resolves names in an agent's own file. A bare name means a library's agent only if no other listed agent
+/// has that name.
 fn resolve_definition_names(
     listing: &DelegateListing,
     names: &[String],
@@ -315,6 +318,7 @@ mod tests {
     use super::*;
     use belljar_definition::{KnownTools, ParsedAgentFile, parse_agent};
 
+    /// A listing of these (name, id) pairs.
     fn listing(names: &[(&str, &str)]) -> Arc<DelegateListing> {
         let listed = names.iter().map(|(name, id)| {
             let id = id.parse().unwrap();
@@ -340,7 +344,7 @@ mod tests {
         assert_eq!(names, ["scout", "zoo", "adder", "library/x/scout"]);
         assert_eq!(all.find_agent("scout").unwrap().to_string(), "home/scout");
 
-        // By its identity too, whatever it is listed as; nobody else is found by one.
+        // An agent is found by its id too, whatever its name in the listing; an id finds no other agent.
         for (name, id) in [
             ("library/x/adder", "library/x/adder"),
             (" library/x/scout ", "library/x/scout"),

@@ -1,4 +1,4 @@
-//! The decision about an agent that a person starts, for checks before the run.
+//! The decision about an agent before a run, as if a person started it now.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::rights::delegates::DelegateSet;
 use crate::rights::resolve::ResolvedAgent;
 use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
-/// Characters of an agent's name that is repeated.
+/// Most characters of an agent's name that are repeated in a text.
 const MAX_NAME: usize = 80;
 
 impl ResolvedAgent {
-    /// Explains whether the agent may use a tool on a target when a person starts the agent in this
-    /// workspace, with the source that decided. If the call itself is refused, the target does not matter.
-    /// `manifest` = the tool's requests.
+    /// Decides whether the agent may use a tool on a target if a person starts it in this workspace, and
+    /// names the source. If the call itself is refused, the target does not matter. `manifest` is what the
+    /// tool requests.
     pub fn explain_tool(
         &self,
         host: &Host,
@@ -41,7 +41,7 @@ impl ResolvedAgent {
         reached
     }
 
-    /// Like [`Self::explain_tool`] for each of these tools, in order: common parts are computed once.
+    /// Like [`Self::explain_tool`] for several tools, in order; common parts are computed once.
     pub fn explain_tools(
         &self,
         host: &Host,
@@ -57,7 +57,7 @@ impl ResolvedAgent {
         self.reasons_for(host, workspace, &[tool]).decide_tool(&self.rights, tool)
     }
 
-    /// The reasons of decisions about these tools.
+    /// The sources that explain decisions about these tools.
     fn reasons_for(&self, host: &Host, workspace: &Path, tools: &[&str]) -> DecisionReasons {
         let depth = AgentDepth::for_root(host.settings.subagents.max_depth)
             .with_bound(self.definition.subagents.as_ref());
@@ -78,7 +78,7 @@ impl ResolvedAgent {
         }
     }
 
-    /// As [`Self::explain_tool`], for handing work to the agent `name`.
+    /// As [`Self::explain_tool`], for delegating to the agent `name`.
     pub fn may_hand_to(
         &self,
         host: &Host,
@@ -111,7 +111,7 @@ impl ResolvedAgent {
         DecisionExplanation { permission: CallPermission::Deny, decided_by: Some(source), ..called }
     }
 
-    /// The names of the agents for delegation; empty without a delegating tool.
+    /// The names of the agents to which this agent may delegate; empty without a tool for that.
     pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
         let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
         if spawns.permission == CallPermission::Deny {
@@ -124,6 +124,7 @@ impl ResolvedAgent {
             .collect()
     }
 
+    /// The agents to which this agent could delegate at the top of a run.
     fn possible_delegates(&self, host: &Host, workspace: &Path) -> DelegateSet {
         let said = host.settings.delegation(&self.id, self.definition.visibility);
         DelegateSet::from_listing(

@@ -1,4 +1,4 @@
-//! The choice of an agent's model.
+//! Chooses the model of an agent.
 
 use belljar_model::{ModelResolveError, ResolvedModel};
 
@@ -6,13 +6,13 @@ use crate::host::Host;
 use crate::outcome::RunError;
 use crate::rights::resolve::ResolvedAgent;
 
-/// The model if neither the caller nor the definition names one.
+/// The name of the model if neither the caller nor the agent's file names one.
 const DEFAULT_MODEL: &str = "main";
 
-/// The meaning of no model in a subagent's definition.
+/// The word in a subagent's file that means its parent's model.
 const PARENTS_MODEL: &str = "inherit";
 
-/// The model of an agent: the caller's choice, else the definition's, else the parent's, else `main`.
+/// The model of an agent: the caller's, otherwise the file's, otherwise the parent's, otherwise `main`.
 pub fn model_of(
     host: &Host,
     asked: Option<&str>,

@@ -30,11 +30,11 @@ pub struct ResolvedAgent {
     pub grants: Grants,
     /// The intersection of definition and grants; a subagent's rights are also within its parent's.
     pub rights: Rights,
-    /// The denied requests.
+    /// What the agent's file asks for and is not granted.
     pub narrowed: Vec<NarrowingNote>,
     /// The readiness of the agent at present.
     pub status: AgentReadiness,
-    /// The operator's command that unblocks the agent; empty if no grant would.
+    /// The operator's command that would grant what the agent lacks; empty if no grant would help.
     pub hint: String,
     /// How long the agent waits for a subagent before the subagent continues in the background; `None` =
     /// until the subagent ends.
@@ -42,11 +42,12 @@ pub struct ResolvedAgent {
     /// True if a granted directory is missing: the agent does not start, with `--partial` or without. Checked
     /// for agents at the top; a subagent's directories are checked at its start.
     pub lacks_directory: bool,
-    /// The tools that the agent lacks because it has no overlay, each with the reason.
+    /// Tools that are granted by default only to agents with overlays, and that this agent therefore lacks,
+    /// each with the reason.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
-/// The reason why there is no such agent to run.
+/// Why no agent could be resolved from a name.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ResolveError {
     /// No agent has this name.
@@ -55,12 +56,12 @@ pub enum ResolveError {
     /// The workspace is no directory that can be used.
     #[error("the workspace `{}` cannot be used: {why}", path.to_shown())]
     Workspace {
-        /// The path as given.
+        /// The path, as the caller wrote it.
         path: PathBuf,
         /// The reason.
         why: String,
     },
-    /// The agent was removed since the last look.
+    /// The agent's file was removed after the name was found.
     #[error("agent `{0}` is no longer there")]
     Gone(AgentId),
     /// The agent is blocked, and cannot be delegated to.
@@ -71,7 +72,7 @@ pub enum ResolveError {
     Stopped(#[from] WorkStopped),
 }
 
-/// Why an agent is not run.
+/// Why an agent may not run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("agent `{agent}` is blocked: {}", reasons.join("; "))]
 pub struct BlockedAgent {
@@ -81,15 +82,15 @@ pub struct BlockedAgent {
     pub reasons: Vec<String>,
     /// The operator's remedies, for example a grant. One is enough, unless a directory is missing.
     pub remedies: Vec<String>,
-    /// Whether a granted directory is missing.
+    /// True if a granted directory is missing on disk.
     pub lacks_directory: bool,
 }
 
-/// The remedy for a directory that is not there.
+/// The advice for a granted directory that is missing.
 pub(crate) const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
 
-/// Finds an agent for a run at the top: refreshes the library first, so that an edit counts at
-/// once.
+/// Finds the agent `name` for a run started by a person. Looks for changed files first, so that an edit
+/// counts at once.
 pub fn resolve_agent(
     host: &Host,
     name: &str,
@@ -144,9 +145,10 @@ pub fn resolve_all_until(
     catalog.agents().iter().map(resolved).collect()
 }
 
-/// Resolves agents lazily, each when the iterator reaches it: the agents after the first one for which `last`
-/// returns true, or all agents without `last`. If `last` matches no agent, the iterator is empty. Raising the
-/// signal ends the search for files with [`ResolveError::Stopped`].
+/// Resolves agents one by one, as the iterator is advanced. `last` selects the agent behind which the
+/// iteration begins, for example the last one on the page before; without it the iteration begins with the
+/// first agent, and if it selects no agent, the iterator is empty. Raising the signal ends the search for
+/// files with [`ResolveError::Stopped`].
 pub fn resolve_behind<'a>(
     host: &'a Host,
     workspace: &Path,
@@ -164,7 +166,7 @@ pub fn resolve_behind<'a>(
     Ok(places.filter_map(move |at| Some(at_the_top(host, catalog.agents().get(at)?, &workspace))))
 }
 
-/// Resolves an agent that need not be in the library. The workspace is canonical.
+/// Resolves a catalogue entry, even one that is not in the library. The workspace must be canonical.
 pub fn resolve_entry(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     at_the_top(host, agent, workspace)
 }
@@ -189,7 +191,7 @@ pub fn resolve_direct(
     }
 }
 
-/// An agent that no file describes.
+/// An agent without a file, whose request is everything granted to its id.
 fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> {
     let slug = &id.slug;
     let text =
@@ -205,8 +207,8 @@ fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> 
     }
 }
 
-/// The missing directories of these rights' mounts, one a line. An agent that calls a tool does not start
-/// while a directory is missing.
+/// Directories of these rights' mounts that do not exist, one a line. An agent that calls tools does not
+/// start while a directory is missing.
 pub fn absent_directories(rights: &Rights) -> Vec<String> {
     let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
     absent
@@ -217,15 +219,15 @@ pub fn absent_directories(rights: &Rights) -> Vec<String> {
         .collect()
 }
 
-/// The workspace as an absolute path without links, which is the form in grants and mounts.
+/// The workspace as an absolute path without symbolic links, the form that grants and mounts use.
 pub fn canonicalize_workspace(workspace: &Path) -> Result<PathBuf, ResolveError> {
     let error = |why: String| ResolveError::Workspace { path: workspace.to_owned(), why };
     let path = workspace.canonicalize().map_err(|found| error(found.to_string()))?;
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
 }
 
-/// Resolves an agent as a subagent, only if ready. Tools that are not allowed at the subagent's depth do not
-/// block the agent; they are removed at its start.
+/// Resolves an agent for use as a subagent; an error if it is not ready. Tools that a subagent may not have
+/// do not block the agent; they are removed at its start.
 pub(crate) fn resolve_child(
     host: &Host,
     id: &AgentId,
@@ -247,12 +249,12 @@ impl ResolvedAgent {
         }
     }
 
-    /// Returns whether `--partial` would start the agent although blocked.
+    /// Returns whether the option `--partial` would start the agent although it is blocked.
     pub fn may_be_partial(&self) -> bool {
         !self.lacks_directory && !self.definition.has_lost_all_tools()
     }
 
-    /// Checks that the agent may run. `partial` allows a blocked agent to run with its remaining tools.
+    /// Checks that the agent may run. With `partial`, a blocked agent may run with its remaining tools.
     pub fn check_runnable(&self, partial: bool) -> Result<(), BlockedAgent> {
         let AgentReadiness::Blocked { reasons } = &self.status else { return Ok(()) };
         if partial && self.may_be_partial() {
@@ -279,7 +281,7 @@ impl From<BlockedAgent> for RunError {
     }
 }
 
-/// As [`build_resolved`], and checks that the mounts' directories exist.
+/// As [`build_resolved`], and also checks that the directories of the mounts exist.
 fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let mut agent = build_resolved(host, agent, workspace);
     let absent = absent_directories(&agent.rights);
@@ -294,6 +296,7 @@ fn at_the_top(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAg
     agent
 }
 
+/// Intersects an agent's file with the operator's grants, and finds out whether the agent is ready.
 fn build_resolved(host: &Host, agent: &CatalogEntry, workspace: &Path) -> ResolvedAgent {
     let definition = &agent.definition;
     let grants = host.settings.agent_grants(&agent.id, definition.visibility, workspace);
@@ -341,7 +344,7 @@ fn for_overlays(
     given.map(|(tool, _)| (tool, why)).filter(|(tool, _)| lacks(tool)).collect()
 }
 
-/// The command that would grant the agent's requests; empty if no grant would help.
+/// The `belljar grant` command for what the agent asks and lacks; empty if no grant would help.
 fn suggest_grant(host: &Host, agent: &CatalogEntry, narrowed: &[NarrowingNote]) -> String {
     let change = GrantChange::for_missing(narrowed);
     if change.is_empty() {

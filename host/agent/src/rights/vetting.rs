@@ -1,5 +1,5 @@
-//! The findings about an agent before and after a person trusts it: requests, rights and missing rights; and
-//! whether installed libraries are unchanged since the agreement.
+//! What a person sees about an agent before and after trusting it: its requests, its rights and what it
+//! lacks; and whether installed libraries have changed since the person agreed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use crate::rights::decide::{OfferConditions, left_out};
 use crate::rights::resolve::{ResolveError, ResolvedAgent, resolve_all_until};
 use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 
-/// Characters of a name that is shown.
+/// Most characters of a name that is shown.
 const MAX_NAME: usize = 60;
 
-/// Characters of a host rule that is shown.
+/// Most characters of a host rule that is shown.
 const MAX_RULE: usize = 100;
 
-/// The present state of an installed library.
+/// An installed library as it is now.
 #[derive(Debug, Clone)]
 pub struct VettedLibrary {
     /// The name, for example `reviewers`.
     pub name: String,
-    /// The origin, for example a directory or a repository.
+    /// Where it was installed from, for example a directory or a repository.
     pub source: String,
     /// The commit of the installed files; `None` = the source is no repository.
     pub revision: Option<String>,
-    /// The state of the files since the person agreed.
+    /// Whether the files have changed since the person agreed.
     pub state: PinState,
     /// The agents, by file.
     pub agents: Vec<VettedAgent>,
-    /// Files that are not agents at present, each with the reason. Foreign text, escaped.
+    /// Files that are not agents now, each with the reason. Foreign text, escaped.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -43,16 +43,17 @@ pub struct VettedLibrary {
 pub struct VettedAgent {
     /// The agent with the present grants.
     pub agent: ResolvedAgent,
-    /// The file below the library's directory, for example `agents/scout.md`.
+    /// The path of its file below the library's directory, for example `agents/scout.md`.
     pub file: String,
-    /// The digest of the file to which the person agreed: SHA-256, in hex.
+    /// The SHA-256 digest, in hex, of the file to which the person agreed.
     pub digest: String,
-    /// The signs that a person should look at.
+    /// Signs in the file that a person should look at.
     pub suspicions: Vec<Suspicion>,
 }
 
 impl ResolvedAgent {
-    /// The requests of the file, one item each. A file without a list of tools asks for all its grants.
+    /// What the file requests, one item a line. A file without a list of tools requests everything it is
+    /// granted.
     pub fn list_requests(&self) -> Vec<String> {
         let definition = &self.definition;
         let mut asks = Vec::new();
@@ -76,7 +77,7 @@ impl ResolvedAgent {
         asks
     }
 
-    /// The rights that the agent would get, one item each.
+    /// The rights that the agent would have in a run, one item a line.
     pub fn list_rights(&self) -> Vec<String> {
         let rights = &self.rights;
         let offered = rights.offered_tools().filter(|(tool, _)| self.is_offered(tool.as_str()));
@@ -105,8 +106,8 @@ impl ResolvedAgent {
         gets
     }
 
-    /// Returns whether a granted tool is shown to the model. Only the worktree tool can be hidden: it needs
-    /// an overlay and a file that names the tool.
+    /// Returns whether the model sees a granted tool. Only the worktree tool may be hidden: it is shown if
+    /// the agent has an overlay and its file names the tool.
     pub fn is_offered(&self, tool: &str) -> bool {
         let means =
             OfferConditions::for_agent(&self.definition, &self.rights, AgentDepth::for_root(0));
@@ -116,14 +117,14 @@ impl ResolvedAgent {
         }
     }
 
-    /// Returns whether a callable tool works on the network alone, without a granted host: every request of
-    /// its calls is refused (INV-513).
+    /// Returns whether a callable tool is useless, because it works on the network alone and no host is
+    /// granted: every request of its calls is refused (INV-513).
     pub fn reaches_no_host(&self, host: &Host, tool: &str) -> bool {
         let asks = |owner: &Arc<ToolComponent>| !owner.manifest.ask.hosts.is_empty();
         self.rights.hosts().is_none() && host.tools.find_component(tool).is_some_and(asks)
     }
 
-    /// The denied requests, in a few words each.
+    /// The requests that are not granted, in a few words each.
     pub fn list_denials(&self) -> Vec<String> {
         let definition = &self.definition;
         let shown = |name: &str| ShownText::clip_line(name, MAX_NAME).to_string();
@@ -143,7 +144,7 @@ impl ResolvedAgent {
         lacks
     }
 
-    /// The reasons of the agent's status, in full.
+    /// Why the agent is ready, limited or blocked, in full.
     pub fn status_reasons(&self) -> &[String] {
         match &self.status {
             AgentReadiness::Ready => &[],
@@ -153,7 +154,7 @@ impl ResolvedAgent {
     }
 }
 
-/// The installed libraries, by name, each with all agents. Reads the files.
+/// All installed libraries, by name, each with its agents. Reads the files.
 ///
 /// # Errors
 ///
@@ -176,6 +177,7 @@ pub fn vetted_libraries(
     Ok(libraries)
 }
 
+/// Compares one library's files with those that the person agreed to, and lists its agents.
 fn vet_library(
     host: &Host,
     name: &str,
@@ -216,7 +218,7 @@ fn vet_library(
     vetted
 }
 
-/// The reason why an accepted file is no agent.
+/// Why a file that the person agreed to is not an agent now.
 fn why_left_out(reason: Option<&SkipReason>) -> String {
     let name = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

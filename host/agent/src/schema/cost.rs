@@ -19,38 +19,38 @@ use crate::limits::{
 /// Bytes of a compiled node of a schema, an estimate from above.
 const NODE_BYTES: u64 = 1 << 10;
 
-/// Bytes of a state in the matcher's own lists: two sets of states with their slots.
+/// Bytes of one state in the lists that the regex matcher keeps: two sets of states with their slots.
 const STATE_BYTES: u64 = 64;
 
-/// Bytes of a state in the table that is made of a pattern with groups, at worst.
+/// Most bytes of one state in the regex crate's one-pass table, which is made for patterns with groups.
 const ONE_PASS_STATE: u64 = 2 << 10;
 
-/// Most bytes of that table.
+/// Most bytes of a whole one-pass table.
 const ONE_PASS: u64 = 1 << 20;
 
-/// States that a `format` counts as: each is a small parser.
+/// States that a `format` keyword counts as, because each format is checked by a small parser.
 const FORMAT_STATES: u64 = 50;
 
-/// Bytes of text that cost one step: for comparing, and for counting characters.
+/// Bytes of text whose comparison or count of characters costs one step.
 const BYTES_PER_STEP: u64 = 32;
 
-/// The keywords whose failure keeps an error for each alternative or name.
+/// The keywords whose failed check keeps an error for each alternative or property name.
 const BRANCHES: [&str; 3] = ["anyOf", "oneOf", "propertyNames"];
 
-/// The cost of a schema.
+/// The cost of checking values against one schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SchemaCost {
     /// Nodes; the target of a `$ref` counts at each use.
     nodes: u64,
-    /// Steps of a check for each node of the value.
+    /// Steps of a check, for each node of the value.
     steps: u64,
-    /// States of patterns that are matched in a check.
+    /// States of all patterns that a check matches.
     states: u64,
-    /// The states of the largest pattern.
+    /// States of the largest pattern.
     largest: u64,
-    /// Steps below alternatives.
+    /// Steps below the keywords in [`BRANCHES`].
     branches: u64,
-    /// Steps that find the evaluated properties or items, and states.
+    /// The cost of finding the properties or items that other keywords have evaluated: steps and states.
     marking: (u64, u64),
     /// Bytes of the compiled schema.
     pub(crate) memory: u64,
@@ -60,7 +60,7 @@ pub(crate) struct SchemaCost {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ValueSize {
     nodes: u64,
-    /// Bytes of the texts and names.
+    /// Bytes of all texts and property names.
     bytes: u64,
     /// The bytes of the longest text.
     longest: u64,
@@ -74,7 +74,7 @@ struct CompiledPattern {
 }
 
 impl SchemaCost {
-    /// Weighs a schema, or names the part that is beyond a bound.
+    /// Weighs a schema. An error names the part that is beyond a bound.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl SchemaCost {
         Ok(cost)
     }
 
-    /// Steps of a check of a value of this size, at worst.
+    /// The most steps that a check of a value of this size takes.
     pub(crate) fn check_steps(&self, size: ValueSize) -> u64 {
         let visits = self.steps.saturating_mul(size.nodes);
         let matched = self.states.saturating_mul(size.bytes);
@@ -103,16 +103,17 @@ impl SchemaCost {
         visits.saturating_add(matched).saturating_add(compared)
     }
 
-    /// Steps of the longest match in a value of this size, at worst.
+    /// The most steps that one pattern match takes in a value of this size.
     pub(crate) fn longest_match(&self, size: ValueSize) -> u64 {
         self.largest.saturating_mul(size.longest)
     }
 
-    /// The most errors that a check holds at once for an invalid value of this size.
+    /// The most errors that a check of an invalid value of this size keeps at once.
     pub(crate) fn max_errors(&self, size: ValueSize) -> u64 {
         self.branches.saturating_mul(size.nodes)
     }
 
+    /// Checks the sums of a whole schema against the limits. The error is a clause for a person.
     fn check_bounds(&self) -> Result<(), String> {
         if self.nodes > MAX_SCHEMA_WEIGHT {
             return Err(format!(
@@ -136,6 +137,7 @@ impl SchemaCost {
         Ok(())
     }
 
+    /// Adds the cost of a nested schema.
     fn add_part(&mut self, part: Self) {
         let sum = u64::saturating_add;
         self.nodes = sum(self.nodes, part.nodes);
@@ -153,7 +155,8 @@ impl SchemaCost {
         self.marking.1 = self.marking.1.saturating_add(states);
     }
 
-    /// Adds the marking steps to the steps, for a value that is also marked.
+    /// Adds the cost of finding evaluated properties, for a schema with `unevaluatedProperties` or
+    /// `unevaluatedItems`.
     fn with_marking(mut self) -> Self {
         self.steps = self.steps.saturating_add(self.marking.0);
         self.states = self.states.saturating_add(self.marking.1);
@@ -162,13 +165,14 @@ impl SchemaCost {
 }
 
 impl ValueSize {
-    /// The size of a value.
+    /// Counts the nodes and bytes of a value.
     pub(crate) fn from_value(value: &Value) -> Self {
         let mut size = Self::default();
         size.add_value(value);
         size
     }
 
+    /// Adds the nodes and bytes of a value and of all values in it.
     fn add_value(&mut self, value: &Value) {
         self.nodes = self.nodes.saturating_add(1);
         match value {
@@ -190,18 +194,20 @@ impl ValueSize {
     }
 }
 
-/// The weighing of one schema.
+/// The state while one schema is weighed.
 struct SchemaWeigher<'a> {
     root: &'a Value,
-    /// Weighed referenced parts; `None` = being weighed.
+    /// The cost of parts that a `$ref` refers to; `None` = the part is being weighed, so a second visit is a
+    /// circle.
     known: BTreeMap<&'a str, Option<SchemaCost>>,
     patterns: BTreeMap<&'a str, CompiledPattern>,
-    /// The path of the present node in the schema.
+    /// The path of the present node, for errors.
     path: Vec<String>,
     stop: &'a StopSignal,
 }
 
 impl<'a> SchemaWeigher<'a> {
+    /// Weighs one node of the schema and all nodes below.
     fn weigh_part(&mut self, part: &'a Value) -> Result<SchemaCost, String> {
         if self.path.len() > MAX_SCHEMA_DEPTH {
             return Err(format!("is deeper than {MAX_SCHEMA_DEPTH}"));
@@ -219,6 +225,7 @@ impl<'a> SchemaWeigher<'a> {
         Ok(cost)
     }
 
+    /// Weighs an object of the schema, keyword by keyword.
     fn weigh_object(
         &mut self,
         map: &'a Map<String, Value>,
@@ -267,6 +274,7 @@ impl<'a> SchemaWeigher<'a> {
         self.weigh_at_key(key, |it| it.weigh_part(part))
     }
 
+    /// Runs `weigh` with `key` added to the path.
     fn weigh_at_key<T>(
         &mut self,
         key: &str,
@@ -278,6 +286,7 @@ impl<'a> SchemaWeigher<'a> {
         Ok(weighed)
     }
 
+    /// Weighs the target of a `$ref`. A second use of the same target takes the known cost.
     fn weigh_reference(&mut self, reference: &'a str) -> Result<SchemaCost, String> {
         match self.known.get(reference) {
             Some(Some(cost)) => return Ok(*cost),
@@ -295,7 +304,8 @@ impl<'a> SchemaWeigher<'a> {
         Ok(cost)
     }
 
-    /// The states of a pattern. An invalid pattern is left to the schema compiler.
+    /// The number of states of a pattern. An invalid pattern is left to the schema compiler, which reports
+    /// it.
     fn weigh_pattern(&mut self, pattern: &'a str) -> Result<u64, String> {
         if let Some(known) = self.patterns.get(pattern) {
             return Ok(known.states);
@@ -316,10 +326,10 @@ impl<'a> SchemaWeigher<'a> {
     }
 }
 
-/// A pattern is beyond its bound.
+/// The error that a pattern exceeds [`MAX_PATTERN_MEMORY`] when compiled.
 struct TooLarge;
 
-/// Compiles a pattern in both directions, as the matcher will, and returns only its size.
+/// Compiles a pattern forwards and backwards, as the matcher does, and returns only its size.
 fn measure_pattern(pattern: &str) -> Result<CompiledPattern, TooLarge> {
     let Ok(translated) = to_rust_regex(pattern) else { return Ok(CompiledPattern::default()) };
     let config = Config::new().nfa_size_limit(Some(MAX_PATTERN_MEMORY)).shrink(false);
@@ -327,14 +337,14 @@ fn measure_pattern(pattern: &str) -> Result<CompiledPattern, TooLarge> {
         let built = NFA::compiler().configure(config).build(&translated);
         built.map_err(|error| error.size_limit().is_some())
     };
-    // A backward automaton has no captures: the compiler refuses them.
+    // The regex crate refuses a backward automaton with captures.
     let reverse = config.clone().reverse(true).which_captures(WhichCaptures::None);
     let (forward, backward) = match (build(config), build(reverse)) {
         (Ok(forward), Ok(backward)) => (forward, backward),
         (Err(true), _) | (_, Err(true)) => return Err(TooLarge),
         (Err(false), _) | (_, Err(false)) => return Ok(CompiledPattern::default()),
     };
-    // Only a cached automaton searches backwards, and fails if its cache is too small.
+    // The matcher searches backwards with a cached automaton, which fails if its cache is too small.
     let states = len_as_u64(forward.states().len());
     let groups = forward.group_info().explicit_slot_len() > 0;
     let one_pass = if groups { states.saturating_mul(ONE_PASS_STATE).min(ONE_PASS) } else { 0 };

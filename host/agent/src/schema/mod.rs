@@ -28,43 +28,44 @@ use crate::limits::{
 pub use self::set::CallerSchemas;
 pub(crate) use self::set::{At, SchemaSet, memory_of};
 
-/// Characters of a message about a value that does not fit.
+/// Most characters of the reason why a value does not fit.
 const MAX_WHY: usize = 300;
 
-/// Weighing and compiling the schemas of one request.
+/// The work of weighing and compiling the schemas of one request.
 pub(crate) const COMPILING: WorkKind =
     WorkKind { name: "compiling JSON Schemas", time: Duration::from_secs(20) };
 
-/// Checking an answer and its calls.
+/// The work of checking an answer and its calls against schemas.
 pub(crate) const CHECKING: WorkKind =
     WorkKind { name: "checking an answer against a JSON Schema", time: Duration::from_secs(30) };
 
-/// The error of work whose deadline has passed.
+/// The error of such work that has exceeded its time.
 pub(crate) fn deadline_error(kind: &WorkKind) -> WorkError {
     WorkError::TimedOut { kind: kind.name, limit: kind.time }
 }
 
-/// A compiled schema. Clones share it.
+/// A compiled schema, shared by clones.
 #[derive(Clone)]
 pub(crate) struct CompiledSchema(Arc<(Validator<WatchedJson>, SchemaCost)>);
 
-/// A text that has to fit a schema: an answer, or the arguments of a call.
+/// A text to check against a schema: an answer, or the arguments of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct SchemaCheck {
     pub(crate) schema: CompiledSchema,
     pub(crate) text: String,
 }
 
-/// The result of a check; the error is the escaped reason.
+/// The result of a schema check. The error is the reason, escaped.
 pub(crate) type Verdict = Result<(), String>;
 
 impl CompiledSchema {
-    /// Weighs a schema. INV-283, INV-400: a schema is small, refers only to itself and not in a circle, and
-    /// its patterns are small when compiled and matched in linear time.
+    /// Computes what a schema costs, or refuses it. INV-283, INV-400: an accepted schema is small and refers
+    /// only to itself and not in a circle; its patterns are small when compiled and are matched in linear
+    /// time.
     ///
     /// # Errors
     ///
-    /// The reason against the schema, as a clause; for example, "is deeper than 64".
+    /// Why the schema is refused, as a clause; for example, "is deeper than 64".
     pub(crate) fn weigh_schema(schema: &Value, stop: &StopSignal) -> Result<SchemaCost, String> {
         if schema.to_string().len() > MAX_CALLER_TOOL_BYTES {
             return Err(format!("has more than {MAX_CALLER_TOOL_BYTES} bytes"));
@@ -72,7 +73,7 @@ impl CompiledSchema {
         SchemaCost::from_schema(schema, stop)
     }
 
-    /// Compiles a schema that was weighed.
+    /// Compiles a schema whose cost is known.
     ///
     /// # Errors
     ///
@@ -87,9 +88,9 @@ impl CompiledSchema {
         }
     }
 
-    /// Checks that a text is JSON of this schema; the error names the reason. INV-401: subtracts the check's
-    /// steps from `left` before beginning; with too few left, the text is refused. INV-481: once `stop` is
-    /// raised the check ends, and its verdict is void.
+    /// Checks that a text is JSON that fits the schema; the error names the reason. INV-401: the steps of the
+    /// check are subtracted from `left` before it begins; if too few are left, the text is refused. INV-481:
+    /// once `stop` is raised the check ends, and its verdict is void.
     fn check_text(&self, text: &str, left: &mut u64, stop: &StopSignal) -> Verdict {
         if text.len() > MAX_FORMED_BYTES {
             return Err(format!("it has more than {MAX_FORMED_BYTES} bytes"));
@@ -132,13 +133,13 @@ impl CompiledSchema {
 }
 
 impl SchemaCheck {
-    /// Makes the checks of one model step, with a shared bound. `None` = stopped.
+    /// Makes all checks of one step, with one shared number of steps. `None` = stopped.
     pub(crate) fn run_all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
         let mut left = MAX_CHECK_STEPS;
         let check = |one: &Self| {
             stop.check_raised().ok()?;
             let verdict = one.schema.check_text(&one.text, &mut left, stop);
-            // A stopped check has not seen the whole value.
+            // A stopped check has not seen the whole value, so its verdict is dropped.
             stop.check_raised().ok().map(|()| verdict)
         };
         checks.iter().map(check).collect()

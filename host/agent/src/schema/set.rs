@@ -1,4 +1,4 @@
-//! The schemas of one request: compiled once, and shared by all checks.
+//! The JSON Schemas of one request, compiled once for all checks.
 
 use std::any::Any;
 use std::fmt;
@@ -12,31 +12,31 @@ use crate::limits::MAX_SCHEMAS_MEMORY;
 use crate::schema::cost::SchemaCost;
 use crate::schema::{COMPILING, CompiledSchema, deadline_error};
 
-/// The schemas of a caller, compiled on first use, shared by clones.
+/// The schemas of a caller, compiled when first needed. Clones share them.
 #[derive(Clone, Default)]
 pub struct CallerSchemas(Arc<SchemasState>);
 
 #[derive(Default)]
 struct SchemasState {
     compiled: OnceLock<Arc<SchemaSet>>,
-    /// The reserved bytes of the schemas, freed with the schemas.
+    /// A reservation of the schemas' bytes, released when the schemas are dropped.
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 /// A schema with its place in the request, for example `tools[2].parameters`.
 pub(crate) type At = (String, Value);
 
-/// Compiled schemas.
+/// Compiled schemas, each with its source.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaSet(Vec<(Value, CompiledSchema)>);
 
 impl CallerSchemas {
-    /// Keeps `held`, the claim on the schemas' bytes, until the last clone is dropped.
+    /// Keeps `held`, a reservation of the schemas' bytes, until the last clone is dropped.
     pub fn keep_claim(&self, held: Box<dyn Any + Send>) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
-    /// The compiled schemas of a request.
+    /// The compiled schemas of a request; compiles them on the first call.
     pub(crate) async fn get_or_compile(
         &self,
         schemas: Vec<At>,
@@ -52,14 +52,14 @@ impl CallerSchemas {
             SchemaSet::compile_all(schemas, stop)
         });
         let made = Arc::new(made.await??);
-        // Two simultaneous callers compile twice; the first result is kept.
+        // Two callers at the same time both compile; the first result is kept.
         let _ = self.0.compiled.set(Arc::clone(&made));
         Ok(made)
     }
 }
 
 impl SchemaSet {
-    /// The compiled schema; `None` = the request has no such schema.
+    /// The compiled form of a schema; `None` = the request does not have this schema.
     pub(crate) fn get(&self, schema: &Value) -> Option<CompiledSchema> {
         self.0.iter().find(|(known, _)| known == schema).map(|(_, compiled)| compiled.clone())
     }
@@ -68,6 +68,7 @@ impl SchemaSet {
         schemas.iter().all(|(_, schema)| self.0.iter().any(|(known, _)| known == schema))
     }
 
+    /// Weighs all schemas, then compiles each different one.
     pub(crate) fn compile_all(schemas: Vec<At>, stop: &StopSignal) -> Result<Self, BroughtError> {
         let costs = weigh_all(&schemas, stop)?;
         let mut compiled: Vec<(Value, CompiledSchema)> = Vec::with_capacity(schemas.len());
@@ -85,7 +86,7 @@ impl SchemaSet {
     }
 }
 
-/// The bytes of these schemas when compiled.
+/// The bytes that these schemas will take when compiled.
 pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, BroughtError> {
     if schemas.is_empty() {
         return Ok(0);
@@ -94,13 +95,13 @@ pub(crate) async fn memory_of(schemas: Vec<At>, owner: &str) -> Result<u64, Brou
     Ok(weighed.await??.iter().map(|cost| cost.memory).sum())
 }
 
-/// INV-400: weighs each schema, and all schemas together.
+/// INV-400: computes the cost of each schema, and refuses a set that is too large together.
 fn weigh_all(schemas: &[At], stop: &StopSignal) -> Result<Vec<SchemaCost>, BroughtError> {
     let mut sum = 0_u64;
     let mut costs: Vec<SchemaCost> = Vec::with_capacity(schemas.len());
     for (at, schema) in schemas {
         let cost = CompiledSchema::weigh_schema(schema, stop);
-        // A schema whose weighing was stopped is late, not invalid: only the deadline stops the work.
+        // If weighing was stopped, the schema is not invalid: only the deadline stops it.
         stop.check_raised().map_err(|WorkStopped| deadline_error(&COMPILING))?;
         let cost = cost.map_err(|why| UnfitInput { at: at.clone(), why })?;
         sum = sum.saturating_add(cost.memory);
@@ -117,7 +118,7 @@ fn weigh_all(schemas: &[At], stop: &StopSignal) -> Result<Vec<SchemaCost>, Broug
 }
 
 impl PartialEq for CallerSchemas {
-    /// Compiled from fields that are compared already.
+    /// Two inputs are equal if their other fields are: the schemas are compiled from these.
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Schemas that a stranger wrote to cost much, and what an honest one still may.
+//! Tests with schemas that a stranger wrote to be expensive, and with honest schemas that must still work.
 
 use belljar_work::{MAX_RUNNING_PER_OWNER, MAX_WAITING_PER_OWNER};
 use futures::future::join_all;
@@ -8,13 +8,13 @@ use super::*;
 use crate::brought::{BroughtError, CallerInput};
 use crate::limits::{MAX_SCHEMA_STATES, MAX_SCHEMAS_MEMORY};
 
-/// Compiles one schema, as a request does.
+/// Weighs and compiles one schema, as a caller's request does.
 pub(crate) fn compiled(schema: &Value) -> Result<CompiledSchema, String> {
     let cost = CompiledSchema::weigh_schema(schema, &StopSignal::never_raised())?;
     CompiledSchema::compile(schema, cost)
 }
 
-/// Whether a text fits, with all steps of an answer.
+/// The verdict of a check with the full number of steps for one answer.
 fn check(schema: &CompiledSchema, text: &str) -> Verdict {
     schema.check_text(text, &mut { MAX_CHECK_STEPS }, &StopSignal::never_raised())
 }
@@ -23,7 +23,7 @@ fn why(schema: &Value) -> String {
     compiled(schema).map(drop).unwrap_err()
 }
 
-/// Objects of `key` in each other, `deep` levels.
+/// A schema of `deep` levels, each made from the inner one by `level`.
 fn nested(deep: usize, level: impl Fn(Value) -> Value) -> Value {
     (0..deep).fold(json!({"type": "string"}), |inner, _| level(inner))
 }
@@ -44,7 +44,7 @@ fn a_value_fits_or_it_is_said_where_it_does_not() {
     assert!(check(&schema, "{}").unwrap_err().contains('n'));
 }
 
-/// INV-283.
+/// INV-283: an expensive schema is refused before it is compiled.
 #[test]
 fn a_schema_that_would_take_long_is_refused() {
     let circle = json!({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"});
@@ -61,14 +61,15 @@ fn a_schema_that_would_take_long_is_refused() {
     assert!(why(&json!({"$ref": "file:///etc/passwd"})).contains("no part of it"));
     assert!(why(&json!({"title": "x".repeat(1 << 20)})).contains("bytes"));
     assert!(why(&nested(100, |inner| json!({"items": inner}))).contains("deeper"));
-    // What another engine would try for ever is matched at once, or refused.
+    // A backtracking regex engine would hang on this pattern; belljar's engine matches in linear time, or
+    // refuses.
     let slow = json!({"type": "string", "pattern": "^(a+)+$"});
     let schema = compiled(&slow).unwrap();
     assert!(check(&schema, &format!("\"{}b\"", "a".repeat(20_000))).is_err());
     assert!(compiled(&json!({"pattern": "(?<=a)b"})).is_err());
 }
 
-/// INV-400: wherever a pattern stands, and however it becomes large.
+/// INV-400: the refusal names the place of the pattern, wherever the schema has it.
 #[test]
 fn a_pattern_that_is_large_when_it_is_compiled_is_refused_with_its_place() {
     let large = [
@@ -97,13 +98,13 @@ fn a_pattern_that_is_large_when_it_is_compiled_is_refused_with_its_place() {
     }
 }
 
-/// INV-400: what each pattern may be, many may not be together.
+/// INV-400: a pattern within its own bound may still exceed the bound of all patterns together.
 #[test]
 fn many_patterns_have_a_bound_together() {
     let pattern = |n: usize| json!({"pattern": format!("a[ab]{{{}}}[^ab]", 850 + n)});
     let forty = json!({"allOf": (0..40).map(pattern).collect::<Vec<_>>()});
     assert!(why(&forty).contains(&format!("at most {MAX_SCHEMA_STATES}")), "{}", why(&forty));
-    // One pattern that stands in many places is matched in all of them.
+    // A pattern that is used at many places is counted at each.
     let reused = json!({
         "$defs": {"p": pattern(0)},
         "allOf": vec![json!({"$ref": "#/$defs/p"}); 40],
@@ -114,7 +115,7 @@ fn many_patterns_have_a_bound_together() {
     assert!(compiled(&pattern(0)).is_ok());
 }
 
-/// INV-400: the tools of a request and its form have one bound.
+/// INV-400: the schemas of a request's tools and of its answer have one bound together.
 #[test]
 fn the_schemas_of_a_request_have_a_bound_together() {
     let tool = |n: usize| {
@@ -131,7 +132,7 @@ fn the_schemas_of_a_request_have_a_bound_together() {
     assert!(unfit.why.contains(&MAX_SCHEMAS_MEMORY.to_string()), "{unfit}");
 }
 
-/// INV-400: each level looks again at those below it, so thirty of them would take for ever.
+/// INV-400: each of these levels checks all levels below again, so thirty levels would take for ever.
 #[test]
 fn unevaluated_properties_in_each_other_are_refused_before_they_are_compiled() {
     for key in ["unevaluatedProperties", "unevaluatedItems"] {
@@ -142,7 +143,7 @@ fn unevaluated_properties_in_each_other_are_refused_before_they_are_compiled() {
     }
 }
 
-/// INV-401.
+/// INV-401: the steps are counted before the check begins.
 #[test]
 fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
     let slow = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
@@ -150,14 +151,14 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
     let why = check(&slow, &long).unwrap_err();
     assert!(why.contains("too long") && why.contains("at most 100000000 are made"), "{why}");
     assert!(check(&slow, "\"abc\"").unwrap_err().contains("does not match"));
-    // One match is not interrupted, so it is shorter than a check may be.
+    // A single match cannot be interrupted, so its bound is lower than the bound of a whole check.
     let long = format!("\"{}\"", "ab".repeat(25_000));
     let why = check(&slow, &long).unwrap_err();
     assert!(why.contains("one text") && why.contains(&MAX_MATCH_STEPS.to_string()), "{why}");
     let many = compiled(&json!({"items": {"pattern": "a[ab]{850}[^ab]"}})).unwrap();
     let texts = vec!["ab".repeat(50); 500];
     assert!(check(&many, &json!(texts).to_string()).unwrap_err().contains("does not match"));
-    // A schema of many parts, and an array of many values.
+    // A schema with many parts, checked against an array with many values.
     let parts: Vec<_> = (0..1_000).map(|n| json!({"not": {"const": n}})).collect();
     let wide = compiled(&json!({"items": {"allOf": parts}})).unwrap();
     let many = format!("[{}-1]", "-1,".repeat(50_000));
@@ -165,7 +166,7 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
     assert_eq!(check(&wide, "[-1, -2]"), Ok(()));
 }
 
-/// INV-401: many calls of one step share its steps.
+/// INV-401: all checks of one step share one number of steps.
 #[test]
 fn the_checks_of_one_step_have_a_bound_together() {
     let schema = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();
@@ -180,7 +181,7 @@ fn the_checks_of_one_step_have_a_bound_together() {
     assert_eq!(SchemaCheck::run_all(&[check], &stop), None);
 }
 
-/// An error for each alternative of each item would take gigabytes.
+/// One error for each alternative of each item would take gigabytes of memory.
 #[test]
 fn a_large_value_that_fits_no_alternative_is_refused_without_a_list() {
     let parts: Vec<_> = (0..300).map(|n| json!({"items": {"const": n}})).collect();
@@ -213,7 +214,7 @@ fn what_people_write_in_schemas_is_accepted() {
     assert!(check(&schema, "{\"email\": \"a\"}").unwrap_err().starts_with("at `/email`"));
 }
 
-/// INV-480: neither says that the schema is at fault.
+/// INV-480: neither error says that the schema is at fault.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
     let stop = StopSignal::never_raised();
@@ -222,7 +223,7 @@ async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
         let error = SchemaSet::compile_all(vec![("form".to_owned(), schema)], &stop).unwrap_err();
         assert!(matches!(error, BroughtError::Work(WorkError::TimedOut { .. })), "{error}");
     }
-    // As many jobs as one owner may have, until the last of them has come.
+    // Fills the queue of one owner.
     let owner = "an owner whose queue is full";
     let all = MAX_RUNNING_PER_OWNER + MAX_WAITING_PER_OWNER;
     let brought = CallerInput { form: Some(json!({"type": "object"})), ..CallerInput::default() };
@@ -236,7 +237,7 @@ async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
         })
         .collect();
     let mut jobs = Box::pin(join_all(jobs));
-    // Once polled, each has its place.
+    // Each job has a place in the queue once it was polled.
     tokio::select! {
         biased;
         _ = &mut jobs => panic!("they run until they are dropped"),
@@ -252,7 +253,7 @@ async fn schemas_that_were_not_compiled_in_time_or_for_others_are_not_unfit() {
     drop(jobs);
 }
 
-/// INV-481: the bound of steps is too far away for a turn that has ended.
+/// INV-481: a turn that has ended does not wait until a check has used its steps.
 #[test]
 fn a_check_that_has_begun_ends_with_its_turn() {
     let parts: Vec<_> = (0..1_000).map(|n| json!({"not": {"const": n}})).collect();
@@ -279,7 +280,7 @@ fn a_check_that_has_begun_ends_with_its_turn() {
     }
 }
 
-/// The watched value is the same JSON to the checker as serde_json's.
+/// The checker sees the same JSON through a watched value as through serde_json's.
 #[test]
 fn a_watched_value_has_the_verdicts_of_a_plain_one() {
     let schemas = [

@@ -1,9 +1,9 @@
-//! A value for the schema checker that ends the check when the verdict is no longer needed.
+//! A JSON value for the schema checker whose check can be ended early.
 //!
-//! jsonschema cannot be interrupted, but accepts any representation of JSON. `WatchedValue` counts the checker's
-//! reads of its value. Once the signal is raised, lists and objects have no further members and no part is a
-//! text, so that a check of millions of parts ends after the present ones. The verdict is void then, and the
-//! owner of the signal ignores it.
+//! The crate jsonschema cannot be interrupted, but accepts any representation of JSON. [`WatchedValue`]
+//! counts how often the checker reads it. Once the stop signal is raised, lists and objects have no further
+//! members and no part is a text, so that a check of millions of parts ends after the present ones. The
+//! verdict is then void, and the owner of the signal ignores it.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,24 +14,25 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp, unique};
 use serde_json::{Map, Number, Value, map};
 
-/// Questions and bytes of texts between two checks of the signal, because each check reads a clock.
+/// How many reads, and bytes of text, are counted between two checks of the signal. Each check reads a clock.
 const LOOK_EVERY: usize = 1 << 12;
 
-/// The representation.
+/// The representation of JSON that jsonschema uses here.
 pub(crate) enum WatchedJson {}
 
-/// The signal of one check, with the count of questions since the last look.
+/// The stop signal of one check, and the number of reads since the signal was checked.
 #[derive(Debug)]
 pub(crate) struct CheckWatch<'a> {
     stop: &'a StopSignal,
     asked: Cell<usize>,
     is_over: Cell<bool>,
-    /// The number of all questions.
+    /// The number of all reads.
     #[cfg(test)]
     all: Cell<usize>,
 }
 
-/// A part of a value. A property's name that is checked as a text has no watch: its object has.
+/// A part of a checked value. A property name that is checked as a text has no watch, because its object has
+/// one.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchedValue<'a> {
     value: &'a Value,
@@ -39,6 +40,7 @@ pub(crate) struct WatchedValue<'a> {
 }
 
 impl<'a> CheckWatch<'a> {
+    /// A watch that ends the check once `stop` is raised.
     pub(crate) fn new(stop: &'a StopSignal) -> Self {
         Self {
             stop,
@@ -49,17 +51,18 @@ impl<'a> CheckWatch<'a> {
         }
     }
 
-    /// The number of all questions.
+    /// The number of all reads.
     #[cfg(test)]
     pub(crate) fn question_count(&self) -> usize {
         self.all.get()
     }
 
-    /// A value that is watched as a whole.
+    /// The whole value, watched.
     pub(crate) fn watch_value(&'a self, value: &'a Value) -> WatchedValue<'a> {
         WatchedValue { value, watch: Some(self) }
     }
 
+    /// Counts `asked` reads, and returns whether the check has to end.
     fn is_over(&self, asked: usize) -> bool {
         #[cfg(test)]
         self.all.set(self.all.get().saturating_add(asked));
@@ -73,7 +76,7 @@ impl<'a> CheckWatch<'a> {
 }
 
 impl<'a> WatchedValue<'a> {
-    /// The value; null once the stop signal is raised.
+    /// The value, or null once the stop signal is raised.
     fn ask_value(&self) -> &'a Value {
         if is_over(self.watch, 1) { &Value::Null } else { self.value }
     }
@@ -167,13 +170,13 @@ impl<'a> Node<'a, WatchedJson> for WatchedValue<'a> {
     }
 }
 
-/// The members of an object.
+/// The members of a watched object.
 pub(crate) struct ObjectFields<'a> {
     map: &'a Map<String, Value>,
     watch: Option<&'a CheckWatch<'a>>,
 }
 
-/// Iterates over an object's members, until the check is over.
+/// Iterates over the members of an object, until the check has to end.
 pub(crate) struct FieldsIter<'a> {
     left: map::Iter<'a>,
     watch: Option<&'a CheckWatch<'a>>,
@@ -208,13 +211,13 @@ impl<'a> Iterator for FieldsIter<'a> {
     }
 }
 
-/// The items of a list.
+/// The items of a watched list.
 pub(crate) struct ListItems<'a> {
     list: &'a [Value],
     watch: Option<&'a CheckWatch<'a>>,
 }
 
-/// Iterates over a list's items; ends early once the stop signal is raised.
+/// Iterates over the items of a list, until the check has to end.
 pub(crate) struct ItemsIter<'a> {
     left: slice::Iter<'a, Value>,
     watch: Option<&'a CheckWatch<'a>>,

@@ -1,5 +1,5 @@
-//! Subagents that run beside their parent. Each is announced to the parent once, after its end, with the
-//! outcome stored.
+//! The background subagents of one agent. The end of each is told to the agent's model once, after the
+//! outcome is stored.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,36 +11,36 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::prompt::frame;
 
-/// The beginning of an id; a number follows.
+/// The prefix of a background subagent's id, for example `bg-1`.
 const ID: &str = "bg-";
 
-/// Characters of a task in a list.
+/// Most characters of a task in the list that `agent_status` returns.
 const MAX_TASK: usize = 80;
 
-/// The subagents in the background of one agent.
+/// The background subagents of one agent.
 #[derive(Default)]
 pub(crate) struct BackgroundChildren {
     entries: Mutex<Vec<BackgroundEntry>>,
-    /// The last number in use. The subagent with this number may not be in `entries` yet.
+    /// The number in the last reserved id. Its subagent may not be in `entries` yet.
     given: AtomicUsize,
     changed: Notify,
 }
 
 struct BackgroundEntry {
     id: String,
-    /// The starting call.
+    /// The id of the call that started the subagent.
     call: String,
     agent: String,
     task: String,
     cancel: CancellationToken,
-    /// Ends the task when this list is dropped, whatever happens to the owner.
+    /// The subagent's task, aborted when this list is dropped.
     handle: Option<AbortOnDropHandle<()>>,
     done: Option<EndedChild>,
-    /// True if the parent's model knows of the end.
+    /// True once the parent's model knows that the subagent has ended.
     announced: bool,
 }
 
-/// The note to the parent's model about an ended subagent.
+/// The end of a background subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndedChild {
     pub(crate) status: crate::outcome::RunStatus,
@@ -55,18 +55,18 @@ pub(crate) enum ChildStanding {
 }
 
 impl BackgroundChildren {
-    /// Reserves an id that is higher than all ids in use. A resumed run may have added ids in another order.
+    /// Reserves an id with a number above all ids in use. A resumed run may have added ids in another order.
     pub(crate) fn next_id(&self) -> String {
         let number = |entry: &BackgroundEntry| entry.id.strip_prefix(ID)?.parse::<usize>().ok();
         let entries = self.lock_entries();
         let last = entries.iter().filter_map(number).max().unwrap_or(0);
         let next = last.max(self.given.load(Ordering::Relaxed)).saturating_add(1);
-        // Under the lock of the entries.
+        // No race: the entries are locked here.
         self.given.store(next, Ordering::Relaxed);
         format!("{ID}{next}")
     }
 
-    /// Makes room for one more.
+    /// Adds a subagent to the list, not running yet: its id, and the starting call, agent and task.
     pub(crate) fn add_child(
         &self,
         id: &str,
@@ -85,19 +85,19 @@ impl BackgroundChildren {
         });
     }
 
-    /// The subagent started by a call.
+    /// The id of the background subagent that this call started.
     pub(crate) fn find_by_call(&self, call: &str) -> Option<String> {
         self.lock_entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
 
-    /// Sets the running task.
+    /// Stores the handle of the subagent's running task.
     pub(crate) fn attach_task(&self, id: &str, handle: AbortOnDropHandle<()>) {
         if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.handle = Some(handle);
         }
     }
 
-    /// Notes that the subagent has ended, with the outcome stored.
+    /// Records that the subagent has ended. Its outcome is stored before.
     pub(crate) fn record_end(&self, id: &str, ended: EndedChild) {
         if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.done = Some(ended);
@@ -105,7 +105,8 @@ impl BackgroundChildren {
         self.changed.notify_waiters();
     }
 
-    /// The notes that the parent has not got yet, marked as announced.
+    /// Returns a message for the model about each end that it does not know yet, and marks these ends as
+    /// known.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut news = Vec::new();
         for entry in self.lock_entries().iter_mut().filter(|entry| !entry.announced) {
@@ -117,26 +118,26 @@ impl BackgroundChildren {
         news
     }
 
-    /// Notes the subagents whose end this text announces, so that the parent gets no further note about them.
+    /// Marks each subagent whose end this message announces as known to the parent.
     pub(crate) fn mark_announced(&self, text: &str) {
         for entry in self.lock_entries().iter_mut().filter(|entry| !entry.announced) {
             entry.announced = frame::is_announcement(text, &entry.id);
         }
     }
 
-    /// Notes that the parent got the end as the result of a call.
+    /// Marks the end of a subagent as known, because the parent got it as a call's result.
     pub(crate) fn mark_known(&self, id: &str) {
         if let Some(entry) = self.lock_entries().iter_mut().find(|entry| entry.id == id) {
             entry.announced = true;
         }
     }
 
-    /// Returns whether one has ended.
+    /// Returns whether the subagent with this id has ended.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
         self.lock_entries().iter().any(|entry| entry.id == id && entry.done.is_some())
     }
 
-    /// Returns the state of a subagent. An end counts as announced from now on.
+    /// Returns the state of a subagent to its parent's model, so its end counts as known afterwards.
     pub(crate) fn look(&self, id: &str) -> ChildStanding {
         let mut entries = self.lock_entries();
         let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) else {
@@ -151,7 +152,7 @@ impl BackgroundChildren {
         }
     }
 
-    /// Waits until the subagent has ended; unknown ids return at once.
+    /// Waits until the subagent with this id has ended. Returns at once if the id is unknown.
     pub(crate) async fn wait_for_child(&self, id: &str) -> ChildStanding {
         loop {
             let changed = self.changed.notified();
@@ -164,7 +165,7 @@ impl BackgroundChildren {
         }
     }
 
-    /// Waits until no subagent runs.
+    /// Waits until no background subagent runs.
     pub(crate) async fn wait_for_all(&self) {
         loop {
             let changed = self.changed.notified();
@@ -183,31 +184,31 @@ impl BackgroundChildren {
         }
     }
 
-    /// Ids and agents of the running subagents.
+    /// The id and the agent's name of each running subagent.
     pub(crate) fn running_children(&self) -> Vec<(String, String)> {
         let entries = self.lock_entries();
         let running = entries.iter().filter(|entry| entry.done.is_none());
         running.map(|entry| (entry.id.clone(), entry.agent.clone())).collect()
     }
 
-    /// The number of background subagents so far.
+    /// The number of background subagents that were ever started.
     pub(crate) fn started_count(&self) -> usize {
         self.lock_entries().len()
     }
 
-    /// Ids of the running subagents, without the `first` ones started.
+    /// The ids of the running subagents, except for the `first` ones that were started earliest.
     pub(crate) fn running_since(&self, first: usize) -> Vec<String> {
         let entries = self.lock_entries();
         let running = entries.iter().skip(first).filter(|entry| entry.done.is_none());
         running.map(|entry| entry.id.clone()).collect()
     }
 
-    /// Returns whether the parent's model has something to wait for, or a note to get.
+    /// Returns whether a background subagent still runs, or an end is not known to the parent's model.
     pub(crate) fn is_open(&self) -> bool {
         self.lock_entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }
 
-    /// A line for each subagent, or for one; `None` = an unknown id.
+    /// One line of text for each subagent, or for the one with this id; `None` = the id is unknown.
     pub(crate) fn format_list(&self, id: Option<&str>) -> Option<String> {
         let entries = self.lock_entries();
         let chosen = entries.iter().filter(|entry| id.is_none_or(|id| entry.id == id));
@@ -228,14 +229,14 @@ impl BackgroundChildren {
         }
     }
 
-    /// The ids, for an error.
+    /// All ids, for an error text.
     pub(crate) fn format_ids(&self) -> String {
         let ids: Vec<String> =
             self.lock_entries().iter().map(|entry| format!("`{}`", entry.id)).collect();
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     }
 
-    /// Drops every remaining task. The runs have ended, or are not waited for.
+    /// Aborts all remaining tasks: their runs have ended, or nobody waits for them.
     pub(crate) fn abort_tasks(&self) {
         let handles: Vec<_> =
             self.lock_entries().iter_mut().filter_map(|entry| entry.handle.take()).collect();
@@ -247,7 +248,7 @@ impl BackgroundChildren {
     }
 }
 
-/// The answer about a subagent in the background that has not ended.
+/// The result of `agent_result` for a subagent that still runs.
 pub(crate) fn still_running(id: &str) -> String {
     format!("`{id}` is still running")
 }

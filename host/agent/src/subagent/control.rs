@@ -1,26 +1,26 @@
-//! Ends a run, or single subagents, from outside, and notes the canceller.
+//! Cancels single subagents of a run from outside, and keeps who cancelled them or the run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The unended subagents of one run, and the canceller of each cancelled one.
+/// The subagents of one run that have not ended, and who cancelled which.
 #[derive(Debug, Default)]
 pub struct SubagentControl(Mutex<ControlState>);
 
 #[derive(Debug, Default)]
 struct ControlState {
     subagents: HashMap<Arc<str>, CancellationToken>,
-    /// The canceller of the whole run.
+    /// Who cancelled the whole run.
     run_ended_by: Option<String>,
-    /// The canceller of each subagent, by path.
+    /// Who cancelled each subagent, by the subagent's path.
     ended_by: HashMap<Arc<str>, String>,
 }
 
 impl SubagentControl {
-    /// Cancels the subagent with this path, and its descendants. `by` = the caller; of several callers, the
-    /// first is noted. `false` = no such subagent runs or waits.
+    /// Cancels the subagent with this path and its descendants. `by` names who asks; if several ask, the
+    /// first is kept. Returns `false` if no such subagent runs or waits.
     pub fn cancel_subagent(&self, path: &str, by: &str) -> bool {
         let mut state = self.lock_state();
         let found = state.subagents.get_key_value(path);
@@ -34,18 +34,18 @@ impl SubagentControl {
         true
     }
 
-    /// Notes the canceller of the whole run; the first stays noted. The run ends by its own token.
+    /// Records who cancelled the whole run; the first one stays. The run itself ends by its own token.
     pub fn run_cancelled(&self, by: &str) {
         self.lock_state().run_ended_by.get_or_insert_with(|| by.to_owned());
     }
 
-    /// The canceller of the whole run, if any.
+    /// Who cancelled the whole run; `None` = no one.
     pub fn run_cancelled_by(&self) -> Option<String> {
         self.lock_state().run_ended_by.clone()
     }
 
-    /// The canceller of the subagent at this path: of the subagent, of an ancestor, or of the whole run.
-    /// `None` = not cancelled from outside.
+    /// Who cancelled the subagent at this path, one of its ancestors, or the whole run; `None` = it was not
+    /// cancelled from outside.
     pub fn cancelled_by(&self, path: &str) -> Option<String> {
         let state = self.lock_state();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);

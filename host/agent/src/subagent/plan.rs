@@ -1,8 +1,8 @@
-//! One subagent: its rights, its starting point, and its life in the parent's slots.
+//! Plans one subagent (its agent, rights and limits), and runs it when its parent has a free slot.
 //!
-//! A fresh child's rights are its definition ∩ its grants ∩ the parent's rights; a fork has the parent's.
-//! Either way, tools that its depth does not allow are removed. A child gets its own jar and history, and a
-//! budget below the parent's.
+//! A fresh child's rights are its definition ∩ its grants ∩ the parent's rights; a fork has the parent's
+//! rights. In both cases, tools that the child's depth does not allow are removed. A child has its own jar
+//! and history, and a budget below the parent's.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -40,18 +40,19 @@ use crate::tools::call::PlacedCall;
 use crate::tools::dispatch::{CallRefusal, RefusalReason};
 use crate::tools::executor::CallExecutor;
 
-/// The agent for a task that names no agent.
+/// The agent that runs a task for which the model names no agent.
 const GENERAL_PURPOSE: &str = "general-purpose";
 
-/// The name of a fork in its path.
+/// The slug of a fork in paths, for example `main/fork#0`.
 const FORK: &str = "fork";
 
-/// The name of a fork as an agent; no slug contains a `:`.
+/// The name of a fork as an agent. No agent's slug contains a `:`.
 const CALLED_FORK: &str = "agent:fork";
 
 impl CallExecutor<'_> {
-    /// The requested agent and its place, or the reason against it. Unknown, internal and blocked agents get
-    /// the same answer: the allowed names. `place`: the child's in its call.
+    /// Plans a child: finds its agent and its rights, or returns the refusal. Unknown, internal and blocked
+    /// agents get the same refusal, which lists the allowed names. `place` is the child's position in its
+    /// call.
     pub(crate) fn plan_child(
         &self,
         call: PlacedCall<'_>,
@@ -86,6 +87,7 @@ impl CallExecutor<'_> {
         Ok(PlannedSpawn { agent, path, address, place, spawn_index: index, asked, name, outlives })
     }
 
+    /// Finds the agent that a model names for a subagent; returns it with the trimmed name, or the refusal.
     fn find_child_agent(&self, name: &str) -> Result<(Arc<ResolvedAgent>, String), CallRefusal> {
         let job = self.job;
         let found = self.delegates.find_agent(name).and_then(|id| {
@@ -103,8 +105,8 @@ impl CallExecutor<'_> {
         Err(CallRefusal { text, reason: RefusalReason::Denied(denied) })
     }
 
-    /// The job of a child, or the outcome of one that cannot start. `request` is the parent's, for a fork.
-    /// Separate layers are not copied yet.
+    /// Makes the job of a planned child; if the child cannot start, returns its outcome. `request` is the
+    /// parent's request, for a fork. The overlays of an isolated child are not copied yet.
     pub(crate) fn job_of(
         &self,
         planned: &PlannedSpawn,
@@ -114,7 +116,7 @@ impl CallExecutor<'_> {
         let job = self.job;
         let PlannedSpawn { agent, path, address, spawn_index, asked, .. } = planned;
         let fork = asked.mode == SpawnMode::Fork;
-        // A fork is the same agent, one level down: the file's bound applies to the tree already.
+        // A fork is the same agent one level down, so the file's own depth limit already applies to the tree.
         let own = agent.definition.subagents.as_ref().filter(|_| !fork);
         let depth = job.depth.for_child(fork).with_bound(own);
         let bar = |name: &ToolName| self.bar_reason(depth, name);
@@ -157,7 +159,7 @@ impl CallExecutor<'_> {
         let context = asked.context.as_deref().map(|text| part("context", text));
         let (context, task) = (context.as_deref(), part("task", &asked.task));
         if !fork {
-            // Only noted here: the instructions are cut when the request is made.
+            // This only warns the person; the instructions are cut when the request is made.
             part("instructions", &agent.definition.body);
         }
         let first = if fork {
@@ -173,7 +175,7 @@ impl CallExecutor<'_> {
             isolated,
             first,
             spawn_index: *spawn_index,
-            // The child's time begins with its slot; until then the parent's deadline holds.
+            // The child's own time begins when it gets a slot; until then the parent's deadline holds.
             deadline: job.deadline.checked_add(job.pause.total_wait()).unwrap_or(job.deadline),
             pause: PauseClock::for_child(&job.pause),
             cancel,
@@ -186,7 +188,7 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// The block about files that this agent has read and that a child with these rights may read too.
+    /// The prompt block about files that this agent has read and that a child with these rights may read too.
     fn known_to(&self, rights: &Rights, small: Option<&SmallProfile>) -> Option<String> {
         let tools = &self.job.shared.host.tools;
         let reads_files = |name: &ToolName| {
@@ -200,7 +202,7 @@ impl CallExecutor<'_> {
         known::known_files_block(&self.ledger.lock_entries(), (&self.job.rights, rights), most)
     }
 
-    /// The source that bars a tool at this depth, whatever the child is granted, with the reason.
+    /// Which source bars a tool at this depth, and why, whatever the child is granted; `None` = not barred.
     fn bar_reason(
         &self,
         depth: AgentDepth,
@@ -224,7 +226,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// Runs a child once a slot is free. Dropping the future ends the child.
+/// Runs a child once one of the parent's slots is free. Dropping the future ends the child.
 pub(crate) async fn run_in_slot(
     job: AgentJob,
     slots: Arc<Semaphore>,
@@ -248,6 +250,7 @@ pub(crate) async fn run_in_slot(
     outcome
 }
 
+/// Runs a child that has its slot: sets its deadline, then runs it in a separate task.
 async fn run_now(
     mut job: AgentJob,
     shared: &RunState,
@@ -255,9 +258,9 @@ async fn run_now(
     model: String,
 ) -> Outcome {
     let own = Duration::from_secs(job.rights.limits().timeout_seconds);
-    // The parent's own time also ends the child, extended by the parent's waits for a person.
+    // The parent's deadline ends the child too. It moves by the time in which the parent waits for a person.
     job.deadline = Instant::now().checked_add(own).unwrap_or(job.deadline);
-    // A separate task, so that children use all cores; dropped with this future.
+    // A separate task lets children use all cores. The task ends if this future is dropped.
     match AbortOnDropHandle::new(tokio::spawn(run_agent(job))).await {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -270,7 +273,7 @@ async fn run_now(
     }
 }
 
-/// Notes about the mounts that isolation does not copy.
+/// Warnings about mounts that are shared with the parent although the child is isolated.
 fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
     let direct = rights.mounts().iter().filter(|mount| mount.access == MountAccess::ReadWrite);
     direct.map(|mount| {
@@ -279,14 +282,14 @@ fn not_isolated(rights: &Rights) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The child's rights: at most the parent's, without barred tools.
+/// Computes a child's rights: at most the parent's, and without tools that its depth bars.
 fn attenuate_rights(
     parent: &Rights,
     asked: &AskedRights,
     grants: &belljar_policy::Grants,
     bar: &dyn Fn(&ToolName) -> Option<(DecisionSource, &'static str)>,
 ) -> (Rights, Vec<NarrowingNote>) {
-    // The child's requests, else all tools of the parent: a list is an upper bound.
+    // The tools that the child's file lists, otherwise all of the parent's: a list only limits.
     let wanted: Vec<ToolName> = match &asked.tools {
         Some(tools) => tools.iter().cloned().collect(),
         None => parent.offered_tools().map(|(name, _)| name.clone()).collect(),

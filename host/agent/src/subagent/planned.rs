@@ -1,4 +1,4 @@
-//! A subagent before its run: planned, then ready to start.
+//! A subagent before its run: first planned, then ready to start.
 
 use std::sync::Arc;
 
@@ -12,38 +12,38 @@ use crate::rights::resolve::ResolvedAgent;
 use crate::subagent::progress::ChildBatch;
 use crate::tools::builtin::arguments::SpawnArguments;
 
-/// A planned child: not started, with a reserved spawn index.
+/// A subagent that has a spawn index and has not started.
 pub(crate) struct PlannedSpawn {
     pub(crate) agent: Arc<ResolvedAgent>,
     pub(crate) path: Arc<str>,
-    /// The child's address in the journal of the run.
+    /// Its address in the run's journal.
     pub(crate) address: Arc<str>,
-    /// The place in the call, from 0.
+    /// Its place in the starting call, from 0.
     pub(crate) place: usize,
     pub(crate) spawn_index: u32,
     /// The arguments of the starting call.
     pub(crate) asked: SpawnArguments,
-    /// The parent model's name for the child, for example `scout`.
+    /// The name that the parent's model used for it, for example `scout`.
     pub(crate) name: String,
-    /// True if the child may continue to run after the starting call has its result.
+    /// True if it may still run after the starting call has its result.
     pub(crate) outlives: bool,
 }
 
-/// A planned child that is about to run, in the foreground or in the background.
+/// A subagent that is about to run, in the foreground or in the background.
 pub(crate) struct StartingChild {
-    /// The address of the starter: the parent, or a call of the parent.
+    /// The journal address to which its starting call belongs: the parent's, or that of a call of the parent.
     pub(crate) parent: Arc<str>,
-    /// True if a tool's call starts the child.
+    /// True if a tool's code made the starting call.
     pub(crate) nested: bool,
-    /// The journal of that call's nested calls.
+    /// The journal of that outer call's nested calls; `None` = none.
     pub(crate) past: Option<Arc<AgentPast>>,
     pub(crate) job: Result<AgentJob, Box<Outcome>>,
     pub(crate) planned: PlannedSpawn,
     pub(crate) call_id: String,
     pub(crate) step: u64,
-    /// The position of the starting call in the step.
+    /// The position of the starting call in its step.
     pub(crate) position: usize,
-    /// Bytes of the conclusion for the parent.
+    /// Most bytes of the conclusion that the parent reads.
     pub(crate) limit: usize,
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) batch: Arc<ChildBatch>,
@@ -52,7 +52,7 @@ pub(crate) struct StartingChild {
 }
 
 impl StartingChild {
-    /// The place among the children of the parent's step.
+    /// Its place among the children of the parent's step.
     pub(crate) fn child_place(&self) -> Place {
         (self.position, self.planned.place)
     }

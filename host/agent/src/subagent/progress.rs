@@ -9,7 +9,7 @@ use crate::agent_loop::job::RunState;
 use crate::events::{BatchChild, Counts, EventKind, MAX_SHOWN};
 use crate::outcome::{Outcome, RunStatus, Usage};
 
-/// The subagents of one call.
+/// The subagents that one call started.
 pub(crate) struct ChildBatch {
     shared: Arc<RunState>,
     parent: Arc<str>,
@@ -17,7 +17,7 @@ pub(crate) struct ChildBatch {
     state: Mutex<BatchState>,
 }
 
-/// Counts of a batch's subagents by state, and the usage of the ended ones.
+/// How many subagents of a batch are in each state, and the usage of the ended ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct BatchState {
     counts: Counts,
@@ -25,17 +25,17 @@ struct BatchState {
     tokens: u64,
 }
 
-/// The head of a batch, announced at the start.
+/// What is announced about a batch when it starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BatchHeading<'a> {
-    /// The subject of the tasks, in the parent's text.
+    /// What the tasks are about, as the parent's model wrote it.
     pub(crate) title: Option<&'a str>,
-    /// True if the parent does not wait for the batch.
+    /// True if the parent does not wait for the subagents.
     pub(crate) background: bool,
 }
 
 impl ChildBatch {
-    /// Announces a batch to `parent`, all children queued. `children` = path and task of each.
+    /// Announces a batch to watchers, with all children queued. `children` has the path and task of each.
     pub(crate) fn start(
         shared: &Arc<RunState>,
         parent: &Arc<str>,
@@ -54,7 +54,7 @@ impl ChildBatch {
         Self::without_announcement(shared, parent, id, children.len())
     }
 
-    /// A batch that was announced before the process died: makes no event.
+    /// A batch that was announced before the process died; sends no event.
     pub(crate) fn without_announcement(
         shared: &Arc<RunState>,
         parent: &Arc<str>,
@@ -72,7 +72,7 @@ impl ChildBatch {
         })
     }
 
-    /// Counts a subagent that ended before the process died and was announced then.
+    /// Counts a subagent whose end was announced before the process died.
     pub(crate) fn ended_before(&self, outcome: &Outcome) {
         let mut state = self.lock_state();
         state.counts.queued = state.counts.queued.saturating_sub(1);
@@ -87,7 +87,7 @@ impl ChildBatch {
         });
     }
 
-    /// Notes that a child is running.
+    /// Announces that a child has begun to run.
     pub(crate) fn mark_running(&self, child: &str) {
         let counts = {
             let counts = &mut self.lock_state().counts;
@@ -102,7 +102,7 @@ impl ChildBatch {
         });
     }
 
-    /// Notes the end of a child; `ran` = the child had begun.
+    /// Announces the end of a child. `ran`: it had begun to run.
     pub(crate) fn mark_done(&self, child: &str, outcome: &Outcome, ran: bool) {
         let state = {
             let mut state = self.lock_state();
@@ -131,7 +131,7 @@ impl ChildBatch {
         }
     }
 
-    /// One line about the subagents' endings.
+    /// One line about how the subagents of the batch have ended.
     pub(crate) fn summary(&self) -> String {
         self.lock_state().summary()
     }
@@ -142,6 +142,7 @@ impl ChildBatch {
 }
 
 impl BatchState {
+    /// Counts one more ended subagent and its usage.
     fn count_ended(&mut self, outcome: &Outcome) {
         *self.counts.count_for_status(outcome.status) += 1;
         let Usage { steps, input_tokens, output_tokens, .. } = outcome.total;
@@ -150,6 +151,7 @@ impl BatchState {
         self.tokens = self.tokens.saturating_add(tokens);
     }
 
+    /// The line about the ended subagents, for example `2 completed, 1 failed; steps: 9, tokens: 4100`.
     fn summary(self) -> String {
         let Counts { completed, partial, failed, cancelled, .. } = self.counts;
         let counted = [
@@ -166,7 +168,7 @@ impl BatchState {
 }
 
 impl Counts {
-    /// The count of children with this ending.
+    /// The count for this status, for a change.
     pub fn count_for_status(&mut self, status: RunStatus) -> &mut usize {
         match status {
             RunStatus::Completed => &mut self.completed,

@@ -13,13 +13,13 @@ use crate::limits::{
 };
 use crate::rights::resolve::ResolvedAgent;
 
-/// The profile of one subagent.
+/// How a small model limits one subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SmallProfile {
-    /// Limits of the profile, for limits that the subagent's grant leaves out.
+    /// Step and token limits, for limits that the subagent's grant does not state.
     pub(crate) limits: LimitsRequest,
-    /// The largest number of bytes of the instructions, of the task and of the context, each; `None` = a
-    /// fork, because a fork has its parent's prompt.
+    /// Most bytes of the instructions, of the task and of the context, each; `None` = a fork, which keeps its
+    /// parent's prompt.
     prompt: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ impl SmallProfile {
         let tokens = token_share(model.context_tokens);
         let limits = LimitsRequest {
             steps: Some(SMALL_STEPS).filter(|_| stated.steps.is_none()),
-            // A fork carries a conversation that is as long as it is.
+            // The conversation of a fork may already be longer than the token limit, so it has none.
             tokens: Some(tokens).filter(|_| stated.tokens.is_none() && !fork),
             ..LimitsRequest::default()
         };
@@ -46,12 +46,13 @@ impl SmallProfile {
         Some(Self { limits, prompt: (!fork).then_some(bytes) })
     }
 
-    /// The byte at which instructions are cut.
+    /// Most bytes of the child's instructions.
     pub(crate) fn instruction_limit(&self) -> Option<usize> {
         self.prompt
     }
 
-    /// A part of the prompt, cut at the limit. A cut is noted for the person.
+    /// Cuts a part of the prompt at the limit, and adds a note about the cut for the person. `what` names the
+    /// part.
     pub(crate) fn cut_part<'a>(
         &self,
         what: &str,
@@ -69,13 +70,13 @@ impl SmallProfile {
     }
 }
 
-/// The tokens of one subagent: a share of the model's context, if known.
+/// The tokens of one subagent: a share of the model's context size, if that is known.
 fn token_share(context: Option<u64>) -> u64 {
     let share = |context: u64| context.saturating_mul(SMALL_CONTEXT_PERCENT) / 100;
     context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))
 }
 
-/// Cuts a text at `limit` bytes. A cut text ends with a line that states the number of missing bytes.
+/// Cuts a text at `limit` bytes. A cut text ends with a line that names the number of missing bytes.
 pub(crate) fn cut_with_mark(text: &str, limit: usize) -> Cow<'_, str> {
     let kept = truncate_str(text, limit);
     match text.len().saturating_sub(kept.len()) {

@@ -1,9 +1,9 @@
-//! An agent's tools under the names of its file: shows the tools to the model, and translates the calls.
-//! Pure.
+//! Shows an agent's tools to its model under the names that the agent's file uses, and translates the model's
+//! calls back. Pure.
 //!
-//! All later code (rights, hooks, receipts, events) uses belljar's names only. A tool shown under another
-//! name cannot be called by its own, so the advertised names are exactly the callable ones. For example, a
-//! file with `Read` shows `Read`, and receipts name `file_read`.
+//! All other code (rights, hooks, receipts, events) uses belljar's names only. A tool that is shown under
+//! another name cannot be called by belljar's name, so the shown names are exactly the callable ones. For
+//! example, if a file lists `Read`, the model sees `Read`, and receipts name `file_read`.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use serde_json::{Map, Value, json};
 use crate::tools::answer::CallAnswer;
 use crate::tools::call::arguments;
 
-/// The model's names of an agent's tools.
+/// The names under which an agent's model sees its tools.
 #[derive(Debug, Default)]
 pub(crate) struct ToolAliases {
     aliases: BTreeMap<&'static str, &'static ForeignTool>,
 }
 
 impl ToolAliases {
-    /// Renames each tool to the author's names; other tools, and all in a file of an unknown dialect, keep
-    /// their own.
+    /// Renames each tool in `specs` to the names that the agent's file uses for it. Tools that the file does
+    /// not name, and all tools if the file's dialect is unknown, keep belljar's names.
     pub(crate) fn put_up(definition: &AgentDefinition, specs: &mut Vec<ToolSpec>) -> Self {
         let mut shown: Vec<_> = std::mem::take(specs)
             .into_iter()
             .map(|spec| (list_aliases(definition, &spec.name), spec))
             .collect();
-        // An alias must not equal a name that another tool keeps.
+        // An alias is dropped if another tool keeps that name.
         while let Some((tool, name)) = find_clash(&shown) {
             for (aliases, spec) in &mut shown {
                 aliases.retain(|alias| spec.name != tool || alias.name != name);
@@ -54,18 +54,18 @@ impl ToolAliases {
         all
     }
 
-    /// The alias with this name.
+    /// The foreign tool that is shown under this name.
     pub(crate) fn find_alias(&self, name: &str) -> Option<&'static ForeignTool> {
         self.aliases.get(name).copied()
     }
 
-    /// The shown names of a tool that differ from its own name.
+    /// The names under which a tool is shown, without its own name.
     pub(crate) fn alias_names(&self, tool: &str) -> Vec<&'static str> {
         self.aliases.values().filter(|alias| alias.tool == tool).map(|alias| alias.name).collect()
     }
 
-    /// Rewrites an error for the model: after a call under another name, the error has that name and its
-    /// arguments.
+    /// Rewrites an error for the model: if the model called the tool under another name, the error has that
+    /// name and that tool's argument names.
     pub(crate) fn reword_answer(&self, called: &str, answer: CallAnswer) -> CallAnswer {
         let Some(alias) = self.find_alias(called).filter(|_| answer.is_error) else {
             return answer;
@@ -94,7 +94,7 @@ fn list_aliases(definition: &AgentDefinition, tool: &str) -> Vec<&'static Foreig
     ForeignTool::offered_aliases(definition.dialect, tool, &requested_names(definition, tool))
 }
 
-/// A tool with an alias that equals another tool's kept name.
+/// Finds a tool with an alias that is also the name which another tool keeps.
 fn find_clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String, &'static str)> {
     let kept =
         || shown.iter().filter(|(aliases, _)| aliases.is_empty()).map(|(_, spec)| &spec.name);
@@ -104,7 +104,7 @@ fn find_clash(shown: &[(Vec<&'static ForeignTool>, ToolSpec)]) -> Option<(String
     })
 }
 
-/// The names in the file's `tools` that stand for this tool.
+/// The names in the file's `tools` that mean this tool.
 fn requested_names<'d>(definition: &'d AgentDefinition, tool: &str) -> Vec<&'d str> {
     let all = definition.tools_as_written.iter().flatten();
     let own = all.map(String::as_str).filter(|name| *name == tool);
@@ -119,7 +119,7 @@ fn quote_name(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// The call under belljar's name, with belljar's arguments; the error is for the model.
+/// Translates a call to belljar's name and arguments. The error text is for the model.
 pub(crate) fn translate_call(alias: &ForeignTool, call: &ToolCall) -> Result<ToolCall, String> {
     let given: Map<String, Value> = belljar_received::json::from_str_with_wholes(arguments(call))
         .map_err(|error| {
@@ -138,7 +138,7 @@ pub(crate) fn translate_call(alias: &ForeignTool, call: &ToolCall) -> Result<Too
     Ok(ToolCall { id: call.id.clone(), name: alias.tool.to_owned(), arguments })
 }
 
-/// Translates the members of one object.
+/// Translates the members of one JSON object of arguments, and inserts them into `own`.
 fn translate_members(
     arguments: &[ForeignArgument],
     mut given: Map<String, Value>,
@@ -171,6 +171,7 @@ fn translate_members(
     }
 }
 
+/// Translates one argument and inserts it into `own`. An error names the argument.
 fn place_argument(
     argument: &ForeignArgument,
     value: Value,
@@ -217,8 +218,8 @@ fn place_argument(
     Ok(())
 }
 
-/// The value under belljar's names. A value of another type is passed on unchanged: the tool reports the
-/// fault.
+/// Translates an argument's value to belljar's type and words. A value of an unexpected type is passed on
+/// unchanged, and the tool reports it.
 fn translate_value(argument: &ForeignArgument, value: Value) -> Result<Value, String> {
     match (argument.kind, value) {
         (ArgumentKind::Word(words), Value::String(text)) => {
@@ -243,6 +244,7 @@ fn translate_value(argument: &ForeignArgument, value: Value) -> Result<Value, St
     }
 }
 
+/// The one element of a list; an error if the list has none or several.
 fn only_element(value: Value) -> Result<Value, &'static str> {
     let Value::Array(mut elements) = value else { return Err("it is not a list") };
     match (elements.pop(), elements.is_empty()) {
@@ -252,7 +254,7 @@ fn only_element(value: Value) -> Result<Value, &'static str> {
     }
 }
 
-/// Search terms for these sites only, or for all others.
+/// The search terms that limit a web search to these sites, or exclude them if not `only`.
 fn format_site_terms(value: &Value, only: bool) -> Option<String> {
     let plain = |text: &&str| {
         let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '/' | '_');
@@ -268,7 +270,8 @@ fn format_site_terms(value: &Value, only: bool) -> Option<String> {
     Some(if terms.is_empty() { String::new() } else { format!(" {}", terms.join(between)) })
 }
 
-/// Escapes a literal text as a regular expression.
+/// Escapes the text in member `of`, which a foreign tool takes literally, because belljar's tool reads a
+/// regular expression there.
 fn escape_pattern(own: &mut Map<String, Value>, of: &str) {
     if let Some(Value::String(text)) = own.get_mut(of) {
         let special = |c: char| r"\.+*?()|[]{}^$#&-~".contains(c);
@@ -277,7 +280,7 @@ fn escape_pattern(own: &mut Map<String, Value>, of: &str) {
     }
 }
 
-/// The JSON Schema of a tool's arguments under the shown names.
+/// The JSON Schema that shows a foreign tool's arguments to the model.
 fn arguments_schema(arguments: &[ForeignArgument]) -> Value {
     let properties: Map<String, Value> = arguments
         .iter()
@@ -292,6 +295,7 @@ fn arguments_schema(arguments: &[ForeignArgument]) -> Value {
     })
 }
 
+/// The JSON Schema of one foreign argument.
 fn argument_schema(argument: &ForeignArgument) -> Value {
     let mut property = match argument.kind {
         ArgumentKind::Text => json!({"type": "string"}),

@@ -1,6 +1,6 @@
 //! The answer to a call.
 
-/// The text about one call for the model.
+/// The result of a call, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallAnswer {
     pub(crate) content: String,

@@ -1,5 +1,5 @@
-//! The tools of a caller: shown to the model beside the agent's own, and executed by the caller. A call of a
-//! caller's tool ends the agent's turn, without an effect here.
+//! The tools of a caller: the model sees them beside the agent's own, and the caller executes them. A call of
+//! such a tool ends the agent's turn and has no effect in belljar.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,23 @@ use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
 use crate::tools::dispatch::{CallDecision, CallRefusal, ToolProvider, check_arguments};
 
-/// The prefix of tools of MCP servers. Reserved, because an operator may add servers at any time.
+/// The prefix of the names of MCP servers' tools. Callers may not use it, because an operator may add servers
+/// at any time.
 const OF_SERVERS: &str = "mcp__";
 
-/// The tools of a caller, with the schemas of their arguments. Empty by default.
+/// A caller's tools, with the compiled schemas of their arguments. Empty by default.
 #[derive(Debug, Default)]
 pub(crate) struct CallerTools {
     tools: BTreeMap<String, CompiledSchema>,
-    /// True if a step may call several.
+    /// True if one step may have several calls of the caller's tools.
     several: bool,
-    /// The tool that must be called.
+    /// The caller's tool that the model must call, if the caller named one.
     named: Option<String>,
 }
 
 impl CallerTools {
-    /// The caller's tools, listed after the agent's own. INV-280: a caller's tool with the name of an agent's
-    /// or belljar's tool, allowed or not, is left out, so that the calls cannot be confused.
+    /// The caller's tools that the model sees after the agent's own. INV-280: a tool with the name of one of
+    /// the agent's or belljar's tools, allowed or not, is left out, so that calls cannot be confused.
     pub(crate) fn from_input(
         brought: &CallerInput,
         compiled: &SchemaSet,
@@ -87,15 +88,14 @@ impl CallerTools {
         self.tools.keys().map(String::as_str)
     }
 
-    /// The arguments of a caller's call that must fit a schema before the decision; `None` = nothing to
-    /// check.
+    /// The schema check of the arguments in a call of a caller's tool; `None` = another tool, or no schema.
     pub(crate) fn arguments_check(&self, call: &ToolCall, position: usize) -> Option<SchemaCheck> {
         let schema = self.tools.get(&call.name)?;
         self.admit_call(call, position).ok()?;
         Some(SchemaCheck { schema: schema.clone(), text: arguments(call).to_owned() })
     }
 
-    /// Decides about a call, with the verdict on its arguments; `None` = not a caller's tool.
+    /// Decides about a call with the verdict on its arguments; `None` = the call is not of a caller's tool.
     pub(crate) fn decide_call(
         &self,
         call: &ToolCall,
@@ -114,7 +114,7 @@ impl CallerTools {
         })
     }
 
-    /// Checks that a call is within the bounds, and calls the required tool, if any.
+    /// Checks that a call is within the bounds and calls the tool that the caller requires, if any.
     fn admit_call(&self, call: &ToolCall, position: usize) -> Result<(), CallRefusal> {
         if position >= MAX_CALLS_PER_STEP {
             let text = format!("too many calls in one step: at most {MAX_CALLS_PER_STEP}");
@@ -127,7 +127,7 @@ impl CallerTools {
         check_arguments(&call.arguments)
     }
 
-    /// Refuses all but the caller's first call, if one at a time is allowed.
+    /// If the caller allows one call in a step, refuses all but the first.
     pub(crate) fn refuse_excess(&self, decisions: &mut [CallDecision]) {
         if self.several {
             return;

@@ -27,39 +27,39 @@ use crate::tools::builtin::todos::TodoList;
 use crate::tools::hooks::state::HookState;
 use crate::tools::remote::RemoteTools;
 
-/// Executes the calls of a job's tools.
+/// Executes the tool calls of one job, whoever makes them.
 pub(crate) struct CallExecutor<'a> {
     pub(crate) job: &'a AgentJob,
     pub(crate) ledger: &'a Arc<Ledger>,
     pub(crate) means: &'a CallMeans,
-    /// Ends all running work.
+    /// Cancels all running work of the job.
     pub(crate) stop: &'a CancellationToken,
-    /// The effects: new, or replayed from before the process died.
+    /// Whether effects are performed, or come from the journal of a dead process.
     pub(crate) effects: &'a dyn AgentEffects,
 }
 
-/// The means of a job's calls, from the first to the last.
+/// What the calls of a job share, from the first to the last.
 pub(crate) struct CallMeans {
     pub(crate) jar: CurrentJar,
-    /// Tools of MCP servers.
+    /// The tools of MCP servers.
     pub(crate) remote: RemoteTools,
-    /// The tools, as code of one tool may call the others; empty if not allowed.
+    /// The tools that code of another tool may call; empty if the agent may not.
     pub(crate) peers: Arc<[PeerTool]>,
-    /// Tools whose calls may be repeated: belljar's own that only read.
+    /// Tools whose calls may be repeated after a crash, because they only read; all are belljar's own.
     pub(crate) repeatable: BTreeSet<ToolName>,
-    /// Tools whose interrupted calls run again, with nested calls answered from the journal.
+    /// Tools whose interrupted calls run again after a crash, with nested calls answered from the journal.
     pub(crate) replayable: BTreeSet<ToolName>,
     pub(crate) delegates: DelegateSet,
-    /// One permit for each child at a time.
+    /// One permit for each child that may run at the same time.
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) background: Arc<BackgroundChildren>,
     /// The results of hooks.
     pub(crate) hooked: HookState,
-    /// The rights that used skills have left; `None` = all of the job's. Subagents are bounded by these rights.
+    /// The rights that skills in use have left; `None` = all of the job's. They bound subagents too.
     pub(crate) narrowed: Mutex<Option<Rights>>,
-    /// What the context lists, and what is found.
+    /// What the context lists of the library, and what is found by a search.
     pub(crate) library: LibraryPlan,
-    /// The list of work, once a call has asked for it.
+    /// The todo list, once a call has needed it.
     pub(crate) todos: Mutex<Option<TodoList>>,
 }
 
@@ -71,7 +71,7 @@ impl Deref for CallExecutor<'_> {
     }
 }
 
-/// Background children and their list refer to each other, so nothing else would end them.
+/// Background children and their list refer to each other, so their tasks must be ended here.
 impl Drop for CallMeans {
     fn drop(&mut self) {
         self.background.abort_tasks();
@@ -79,13 +79,13 @@ impl Drop for CallMeans {
 }
 
 impl CallExecutor<'_> {
-    /// The rights above those of a subagent that starts now.
+    /// The rights that bound a subagent which starts now.
     pub(crate) fn rights_for_children(&self) -> Rights {
         let narrowed = self.narrowed.lock().unwrap_or_else(PoisonError::into_inner);
         narrowed.clone().unwrap_or_else(|| self.job.rights.clone())
     }
 
-    /// Ends when the agent's time is up, without the time of waiting for a person.
+    /// Returns when the agent's time is up. Time in which a person is asked does not count.
     pub(crate) async fn time_up(&self, timer: &mut Timer) {
         loop {
             timer.as_mut().await;

@@ -1,8 +1,8 @@
-//! The tools of an agent that uses skills: those of its rights that each skill in use leaves.
+//! Which tools an agent may call while it uses skills: of its rights, those that each skill in use allows.
 //!
-//! A skill is in use from the step behind the call that loaded it to the end of the turn. Its list is intersected
-//! with the agent's rights by `policy`, so several skills narrow together, and none adds a tool. The state follows
-//! from the answers in the conversation, so it is the same after a restart.
+//! A skill is in use from the step after the call that loaded it until the turn ends. `policy` intersects its
+//! list of tools with the agent's rights, so several skills narrow together and none adds a tool. Which
+//! skills are in use follows from the answers in the conversation, so a restart does not change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use belljar_policy::{
 
 use crate::called::find_called;
 
-/// The means by which the terms of a skill narrow rights.
+/// What is needed to narrow rights by the terms of a skill.
 #[derive(Clone)]
 pub(crate) struct SkillNarrowing {
     pub(crate) skills: Arc<SkillLibrary>,
@@ -24,7 +24,7 @@ pub(crate) struct SkillNarrowing {
 }
 
 impl SkillNarrowing {
-    /// The rights that are left while a skill is in use; `None` = unchanged.
+    /// The rights while the skill `name` is in use; `None` = unchanged.
     pub(crate) fn narrow_by_skill(&self, rights: &Rights, name: &str) -> Option<Rights> {
         let catalog = self.skills.catalog();
         let skill = find_called(&catalog, name).ok()?;
@@ -32,7 +32,7 @@ impl SkillNarrowing {
         self.narrow_by_terms(rights, &skill.definition.terms, &what)
     }
 
-    /// The rights that these terms leave; `None` = unchanged. `what` explains refusals.
+    /// The rights that these terms leave; `None` = unchanged. `what` names the skill in refusals.
     pub(crate) fn narrow_by_terms(
         &self,
         rights: &Rights,

@@ -1,5 +1,5 @@
-//! The tools of MCP servers: called in the agent's own sessions, which begin with the first call and end with
-//! the agent. INV-313: no two agents share a session.
+//! Calls the tools of MCP servers, in sessions of the agent's own that begin with its first call and end with
+//! it. INV-313: no two agents share a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent_loop::job::AgentJob;
 
-/// The sessions of an agent with MCP servers.
+/// The agent's sessions with MCP servers, by tool.
 pub(crate) struct RemoteTools(BTreeMap<ToolName, Arc<Connection>>);
 
 impl RemoteTools {
-    /// Sessions for these tools, one for each server, not begun yet.
+    /// One session for each server of these tools. None has begun yet.
     pub(crate) fn for_tools(tools: BTreeMap<ToolName, Arc<Server>>) -> Self {
         let mut sessions: BTreeMap<String, Arc<Connection>> = BTreeMap::new();
         let tools = tools.into_iter().map(|(tool, server)| {
@@ -27,13 +27,13 @@ impl RemoteTools {
         Self(tools.collect())
     }
 
-    /// Returns whether a server has this tool.
+    /// Returns whether this is a tool of a server.
     pub(crate) fn has_tool(&self, tool: &ToolName) -> bool {
         self.0.contains_key(tool)
     }
 
-    /// Calls a tool, in a separate session if `fresh` (INV-350). In a replay no request is sent (INV-201),
-    /// unless the operator allows requests.
+    /// Calls a tool; if `fresh`, in a session for this call alone (INV-350). In a replay no request is sent
+    /// unless the operator permits it (INV-201).
     pub(crate) async fn call_tool(
         &self,
         job: &AgentJob,
@@ -69,7 +69,7 @@ impl RemoteTools {
     pub(crate) async fn close_sessions(&self, job: &AgentJob) {
         let mut sessions: Vec<&Arc<Connection>> = self.0.values().collect();
         sessions.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        // A cancelled call's server is still notified of the end.
+        // If a call was cancelled, its server is still notified here.
         let never = CancellationToken::new();
         let closing = sessions
             .into_iter()
@@ -78,6 +78,7 @@ impl RemoteTools {
     }
 }
 
+/// What one call gets from its agent: sandbox, secrets, budget, limits, progress and answers to the server.
 fn build_call_spec<'a>(
     job: &'a AgentJob,
     cancel: &'a CancellationToken,

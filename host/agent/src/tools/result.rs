@@ -1,4 +1,4 @@
-//! Converts a tool's output to the text for the model and the parts for the outcome.
+//! Converts the output of a tool to the text that the model reads, the receipt and the attachments.
 
 use belljar_sandbox::{
     CallEnding, CallError, CallResult, Denial, OutputPart, Receipt, ToolErrorKind,
@@ -12,18 +12,18 @@ use crate::tools::answer::CallAnswer;
 use crate::tools::dispatch::{CallRefusal, RefusalReason};
 use crate::tools::nested::reply::{AnswerForm, AnswerPiece};
 
-/// The result of one call.
+/// A call that was executed or refused, with its records.
 #[derive(Debug)]
 pub(crate) struct ExecutedCall {
     pub(crate) answer: CallAnswer,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) receipt: Receipt,
-    /// The form of the answer for a tool that made the call.
+    /// How the answer's text is divided into parts, for a tool that made the call.
     pub(crate) form: AnswerForm,
 }
 
-/// Joins text and JSON parts by line feeds. An attachment becomes one line with its name; its content is for
-/// the person, not for the model.
+/// Converts the result of the jar. Text and JSON parts are joined by line feeds; an attachment becomes one
+/// line with its name, because its content is for the person.
 pub(crate) fn from_call_result(call_id: &str, result: CallResult) -> ExecutedCall {
     let mut attachments = Vec::new();
     let mut form = AnswerForm::default();
@@ -53,7 +53,7 @@ pub(crate) fn from_call_result(call_id: &str, result: CallResult) -> ExecutedCal
                 let bytes = texts.last().map_or(0, String::len);
                 form.pieces.push(AnswerPiece { json, bytes });
             }
-            // A single part, the usual case, is passed on without a copy.
+            // A single part, the usual case, is not copied.
             let content =
                 if texts.len() == 1 { texts.pop().unwrap_or_default() } else { texts.join("\n") };
             CallAnswer { content, is_error: false }
@@ -66,7 +66,7 @@ pub(crate) fn from_call_result(call_id: &str, result: CallResult) -> ExecutedCal
     ExecutedCall { answer, attachments, receipt: result.receipt, form }
 }
 
-/// The contract's variant for the error of a failed call.
+/// The kind of error that a calling tool gets for a failed call.
 fn error_kind(error: &CallError) -> ToolErrorKind {
     match error {
         CallError::Tool { kind, .. } => *kind,
@@ -81,7 +81,7 @@ fn error_kind(error: &CallError) -> ToolErrorKind {
     }
 }
 
-/// A call refused without a sandbox, with the reason in its receipt.
+/// The record of a refused call, with the reason in its receipt.
 pub(crate) fn from_refusal(tool: &str, arguments: &str, refusal: CallRefusal) -> ExecutedCall {
     let mut receipt = Receipt::for_call(truncate_str(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = match &refusal.reason {
@@ -104,7 +104,7 @@ pub(crate) fn from_refusal(tool: &str, arguments: &str, refusal: CallRefusal) ->
     }
 }
 
-/// The receipt and answer of a built-in tool's call.
+/// The record of a built-in tool's call.
 pub(crate) fn from_builtin(tool: &str, arguments: &str, answer: CallAnswer) -> ExecutedCall {
     let mut receipt = Receipt::for_call(truncate_str(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = if answer.is_error {
@@ -117,7 +117,7 @@ pub(crate) fn from_builtin(tool: &str, arguments: &str, answer: CallAnswer) -> E
     ExecutedCall { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// The result of a call that had not ended when its run ended.
+/// The record of a call that had not ended when its run ended.
 pub(crate) fn from_abandoned(tool: &str, arguments: &str) -> ExecutedCall {
     let mut receipt = Receipt::for_call(truncate_str(tool, MAX_NAME_BYTES), "", arguments);
     receipt.ending = CallEnding::Cancelled;
@@ -126,7 +126,7 @@ pub(crate) fn from_abandoned(tool: &str, arguments: &str) -> ExecutedCall {
     ExecutedCall { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// The result of a call that was running when the process died: its effects are unknown, so the call is not
+/// The record of a call that was running when the process died. Its effects are unknown, so it is not
 /// repeated.
 pub(crate) fn from_interrupted(tool: &str, arguments: &str) -> ExecutedCall {
     let mut receipt = Receipt::for_call(truncate_str(tool, MAX_NAME_BYTES), "", arguments);
@@ -136,7 +136,8 @@ pub(crate) fn from_interrupted(tool: &str, arguments: &str) -> ExecutedCall {
     ExecutedCall { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// The result of a call whose nested calls differ from those recorded before the process died.
+/// The record of a call that was ended because its nested calls differ from the journal. `how` names the
+/// difference.
 pub(crate) fn from_diverged(mut receipt: Receipt, how: String) -> ExecutedCall {
     receipt.ending = CallEnding::Refused("it went another way than recorded".to_owned());
     let answer = CallAnswer { content: how, is_error: true };
@@ -144,8 +145,8 @@ pub(crate) fn from_diverged(mut receipt: Receipt, how: String) -> ExecutedCall {
     ExecutedCall { answer, attachments: Vec::new(), receipt, form }
 }
 
-/// The reason of a failed call, for the person: the refusal's facts, which the model does not see; otherwise
-/// the model's text.
+/// Why a call failed, for the person: the facts of a refusal, which the model does not see, otherwise the
+/// model's text.
 pub(crate) fn error_of(executed: &ExecutedCall) -> Option<String> {
     if !executed.answer.is_error {
         return None;
@@ -155,7 +156,7 @@ pub(crate) fn error_of(executed: &ExecutedCall) -> Option<String> {
     Some(why.chars().take(MAX_SHOWN).collect())
 }
 
-/// The ending of a call in one word or two, for events.
+/// How a call ended, in one or two words, for events.
 pub fn ending_word(ending: &CallEnding) -> String {
     match ending {
         CallEnding::Completed => "completed".to_owned(),

@@ -1,31 +1,30 @@
-//! The state of MCP servers in one run: the servers muted by a person, and the tokens used for each.
+//! What the MCP servers of one run have used: the tokens of each, and which servers a person has muted.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::replay::log::ReplayLog;
 
-/// Unanswered forms of a server in a row, after which no further wait is made in the run. Waits do not count
-/// as the run's time, so without a bound a server could hold a run, and its place, for days.
+/// How many forms of a server may go unanswered in a row; then the run waits for no further form of it. Waits
+/// do not count as the run's time, so a server could otherwise hold a run for days.
 const MAX_MISSED: u32 = 3;
 
-/// The servers of one run, or of all successive jars of a client's session, shared by clones.
+/// The state of the MCP servers of one run, or of all jars of a client's session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ServerAccounts(Arc<Mutex<AccountsState>>);
 
 #[derive(Debug, Default)]
 struct AccountsState {
-    /// The servers that a person has muted.
+    /// The servers of which a person wants no further questions.
     muted: HashSet<String>,
-    /// The unanswered forms of each server since the last answered one.
+    /// How many forms of each server went unanswered since the last answered one.
     missed: HashMap<String, u32>,
-    /// The tokens, used or held, and the number of texts of each server.
+    /// For each server, the tokens used or reserved, and the number of texts.
     written: HashMap<String, (u64, u64)>,
 }
 
 impl ServerAccounts {
-    /// The state after a run whose process died. INV-364: servers get no fresh tokens, and muted servers stay
-    /// muted.
+    /// The state of a run that resumes. INV-364: servers get no fresh tokens, and muted servers stay muted.
     pub(crate) fn from_replay(replay: &ReplayLog) -> Self {
         let served = Self::default();
         let mut state = served.lock_state();
@@ -39,8 +38,9 @@ impl ServerAccounts {
         served
     }
 
-    /// Holds tokens for one text: the prompt's estimate, and at most `most` further ones; returns the text's
-    /// number and largest length. INV-364: used and held tokens together never exceed the grant.
+    /// Reserves tokens for one text: `prompt` for the prompt and at most `most` for the answer. Returns the
+    /// text's number and the answer's limit; `None` = too few tokens are left. INV-364: used and reserved
+    /// tokens together never exceed `granted`.
     pub(crate) fn hold_tokens(
         &self,
         server: &str,
@@ -60,7 +60,7 @@ impl ServerAccounts {
         Some((*texts, most))
     }
 
-    /// Replaces the held tokens by the used ones.
+    /// Replaces the reserved tokens of a text by the tokens it used.
     pub(crate) fn settle_tokens(&self, server: &str, held: u64, used: u64) {
         let mut state = self.lock_state();
         if let Some((all, _)) = state.written.get_mut(server) {
@@ -73,17 +73,17 @@ impl ServerAccounts {
         self.lock_state().muted.contains(server)
     }
 
-    /// Mutes a server: the person gets no more of its questions.
+    /// Mutes a server: the person is asked no more of its questions in this run.
     pub(crate) fn mute_server(&self, server: &str) {
         self.lock_state().muted.insert(server.to_owned());
     }
 
-    /// Returns whether too many questions of this server went unanswered, so that no further wait is made.
+    /// Returns whether so many forms of this server went unanswered that no further one is shown.
     pub(crate) fn is_given_up(&self, server: &str) -> bool {
         self.lock_state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
     }
 
-    /// Notes whether a person answered a form.
+    /// Records whether a person answered a form of the server.
     pub(crate) fn record_attendance(&self, server: &str, came: bool) {
         let mut state = self.lock_state();
         let missed = state.missed.entry(server.to_owned()).or_default();
@@ -138,7 +138,7 @@ mod tests {
             entry("a", 1, 60, None),
             entry("a", 1, 20, Some(used)),
             entry("b", 1, 5, None),
-            // A process died while this one was written: it counts whole.
+            // The process died while this text was written, so all its reserved tokens count.
             entry("a", 2, 60, None),
             StepEntry {
                 kind: StepKind::Muted { server: "b".to_owned() },

@@ -1,4 +1,4 @@
-//! The use of a prompt and an answer, in bytes and tokens.
+//! Counts the bytes and tokens of prompts and answers.
 
 use belljar_model::{ChatMessage, ChatRequest, ModelReply, Reasoning, StopReason, StreamEvent};
 use belljar_policy::{Budget, BudgetHold, ExhaustedLimit, Meter};
@@ -6,8 +6,8 @@ use belljar_policy::{Budget, BudgetHold, ExhaustedLimit, Meter};
 use crate::limits::{IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN};
 use crate::outcome::Usage;
 
-/// The usage of an answer. If a server counts no tokens, a token for every four bytes counts, so that tokens
-/// are never free.
+/// The usage that an answer is billed for. If a server reports no tokens, a token counts for every four
+/// bytes, so that tokens are never free.
 pub fn count_usage(prompt: u64, reply: &ModelReply) -> Usage {
     let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
         reply.usage;
@@ -18,21 +18,21 @@ pub fn count_usage(prompt: u64, reply: &ModelReply) -> Usage {
     Usage { input_tokens, cached_tokens, output_tokens, ..Usage::default() }
 }
 
-/// The part of an answer that has arrived.
+/// What has arrived of an answer that is still streamed.
 #[derive(Debug, Default)]
 pub struct PartialAnswer {
-    /// The text, as far as kept.
+    /// The text, up to the kept length.
     pub(crate) text: String,
-    /// Bytes of all output, including reasoning.
+    /// Bytes of everything that arrived, including reasoning.
     pub bytes: u64,
-    /// The answer has begun, so the prompt was billed.
+    /// True if the answer has begun, so that the provider bills the prompt.
     pub begun: bool,
-    /// The bytes of each attempt that broke off: the provider billed the prompt for each.
+    /// The bytes of each attempt that broke off. The provider billed the prompt for each.
     pub lost: Vec<u64>,
 }
 
 impl PartialAnswer {
-    /// Counts the text of an event.
+    /// Counts the text of a stream event.
     pub fn on_event(&mut self, event: &StreamEvent) {
         if let StreamEvent::Retrying { .. } = event {
             if self.begun {
@@ -49,7 +49,7 @@ impl PartialAnswer {
     }
 }
 
-/// The estimated usage of an answer that broke off: a token for every four bytes of prompt and answer.
+/// The estimated usage of an answer that broke off: one token for every four bytes of prompt and answer.
 pub fn cut_off(prompt: u64, bytes: u64) -> ModelReply {
     let stop = StopReason::Other("cut off".to_owned());
     let (input_tokens, output_tokens) = (prompt / 4, bytes / 4);
@@ -57,14 +57,14 @@ pub fn cut_off(prompt: u64, bytes: u64) -> ModelReply {
     ModelReply { text: String::new(), calls: Vec::new(), reasoning: None, usage, stop }
 }
 
-/// The fewest tokens that any model could count for a prompt of this size.
+/// The fewest tokens that any model could bill for a prompt of this many bytes.
 pub(crate) fn least_tokens(prompt: u64) -> u64 {
     prompt / MAX_BYTES_PER_TOKEN
 }
 
-/// Reserves room for a request before sending it, so that parallel agents do not count on the same tokens.
-/// The estimate is the prompt at four bytes a token, or `billed`, a similar request's bill, if larger; 0 =
-/// unknown.
+/// Reserves tokens for a request before it is sent, so that parallel agents do not count on the same tokens.
+/// The estimate is one token for every four bytes of the prompt, or `billed`, what a similar request cost (0
+/// = unknown), if that is more.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn hold_tokens(
     budget.hold_amount(Meter::Tokens, least_tokens(prompt), likely)
 }
 
-/// Bytes of a prompt that a model reads.
+/// The bytes of a request that a model reads.
 pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     let system: usize = request.system.iter().map(String::len).sum();
     let tools: usize = request.tools.iter().map(|tool| tool.description.len()).sum();
@@ -86,7 +86,7 @@ pub fn prompt_bytes(request: &ChatRequest) -> u64 {
     messages.saturating_add(len_as_u64(system)).saturating_add(len_as_u64(tools))
 }
 
-/// Bytes of a message that a model reads.
+/// The bytes of a message that a model reads.
 pub fn message_bytes(message: &ChatMessage) -> u64 {
     let images = len_as_u64(message.images().len()).saturating_mul(IMAGE_AS_TEXT);
     images.saturating_add(len_as_u64(match message {

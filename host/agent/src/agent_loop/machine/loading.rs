@@ -1,4 +1,4 @@
-//! Tools whose specifications wait until they are found.
+//! Tools whose specifications are added to the request only when the agent has found them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::limits::MAX_TOOLS;
 use crate::tools::answer::CallAnswer;
 
 impl AgentLoop {
-    /// Sets the tools that are loaded when they are found.
+    /// Sets the specifications that wait, by the model's tool name.
     pub(crate) fn with_deferred(self, deferred: BTreeMap<String, ToolSpec>) -> Self {
         Self { deferred, ..self }
     }
 
-    /// Loads the tools that this step has found or called. The list of tools only grows, so that its beginning
-    /// stays the same for a provider's cache. A resumed agent finds the same names in the stored answers.
+    /// Adds the specifications of tools that this step has found or called. The list only grows, so that a
+    /// provider can cache its beginning. A resumed agent finds the same names in the stored answers.
     pub(super) fn load_tools(&mut self, answers: &[CallAnswer]) {
         if self.deferred.is_empty() || self.last_step.is_some() {
             return;

@@ -9,12 +9,12 @@ use crate::limits::MAX_KEPT_RESULT;
 use crate::prompt::frame;
 
 impl AgentLoop {
-    /// Marks the first `past` messages as earlier turns.
+    /// Sets how many messages at the beginning are from earlier turns.
     pub(crate) fn with_past(self, past: usize) -> Self {
         Self { past, ..self }
     }
 
-    /// Replaces the messages of earlier turns.
+    /// Replaces the messages of earlier turns by shorter ones.
     pub(crate) fn replace_past(&mut self, messages: Vec<ChatMessage>) {
         let request = Arc::make_mut(&mut self.request);
         let before = self.past.min(request.messages.len());
@@ -24,7 +24,7 @@ impl AgentLoop {
     }
 
     /// Replaces the text of this turn's long results by a short note, except for results that the model has
-    /// not read yet. Returns the number of bytes saved.
+    /// not read. Returns the number of bytes removed.
     pub(crate) fn cut_results(&mut self) -> u64 {
         let request = Arc::make_mut(&mut self.request);
         let own = request.messages.get_mut(self.past..).unwrap_or_default();

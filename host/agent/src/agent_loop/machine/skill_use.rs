@@ -1,4 +1,4 @@
-//! The skills that a conversation has loaded in its present turn, and the command that began the turn.
+//! Keeps which skills a conversation has loaded in its present turn.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::call::arguments;
 
 impl AgentLoop {
-    /// INV-653: a skill that a call of this step has loaded is in use from the next step on.
+    /// INV-653: a skill that this step has loaded narrows the rights from the next step on.
     pub(super) fn note_skills(&mut self, answers: &[CallAnswer]) {
         let calls = self.calls().into_iter().zip(answers);
         let loaded = calls.filter(|(call, answer)| call.name == USE_SKILL && !answer.is_error);

@@ -66,18 +66,18 @@ pub struct MemberOutcome {
 }
 
 impl TeamOutcome {
-    /// The agents, in the order of their stages.
+    /// The outcomes of all members, in the order of their stages.
     pub fn member_outcomes(&self) -> impl Iterator<Item = &MemberOutcome> {
         self.stages.iter().flat_map(|stage| &stage.agents)
     }
 
-    /// The agents, mutable so that the places of their saved files can be noted.
+    /// The outcomes of all members, for adding the places of saved files.
     pub fn agents_mut(&mut self) -> impl Iterator<Item = &mut MemberOutcome> {
         self.stages.iter_mut().flat_map(|stage| &mut stage.agents)
     }
 
-    /// The agent that decided the team's ending, with its stage, if any: the first agent that did not
-    /// complete, in the last stage with the team's status.
+    /// The member that decided the team's ending, with its stage: in the last stage with the team's status,
+    /// the first member that did not complete. `None` = there is no such member.
     pub fn deciding_member(&self) -> Option<(usize, &MemberOutcome)> {
         if self.status == RunStatus::Completed {
             return None;
@@ -88,8 +88,8 @@ impl TeamOutcome {
         of(self.status).or_else(other).map(|agent| (stage.stage, agent))
     }
 
-    /// Converts to the outcome of a run whose subagents are the team's agents, which is the form of saved
-    /// runs and receipts. `step` = the stage.
+    /// This outcome in the form of a run whose subagents are the team's members: the form of saved runs and
+    /// receipts. A stage's number becomes the members' step.
     pub fn to_outcome(&self) -> Outcome {
         let children: Vec<ChildSummary> = self
             .stages
@@ -122,7 +122,7 @@ impl TeamOutcome {
 }
 
 impl MemberOutcome {
-    /// Converts to a subagent of the team; `step` = the stage.
+    /// The member in the form of a subagent that was started in step `stage`.
     pub(crate) fn to_child_summary(&self, stage: usize) -> ChildSummary {
         ChildSummary {
             call_id: stage_id(stage),
@@ -137,7 +137,7 @@ impl MemberOutcome {
     }
 }
 
-/// The id in place of a call's id, for the agents of a stage.
+/// What a member has as the id of its starting call: its stage's, for example `stage-1`.
 pub(crate) fn stage_id(stage: usize) -> String {
     format!("stage-{stage}")
 }

@@ -1,4 +1,4 @@
-//! Resolves a team's name to its agents with their rights, and lists the obstacles.
+//! Finds a team and its agents by name, and lists what keeps the team from running.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ pub struct ResolvedTeam {
     pub id: AgentId,
     /// The definition.
     pub definition: Arc<TeamDefinition>,
-    /// The agents of each stage, in the order of the file, without unknown ones.
+    /// The agents of each stage, in the order of the file. Unknown or blocked agents are missing.
     pub(crate) stages: Vec<Vec<Arc<ResolvedAgent>>>,
-    /// The reason why the team cannot run: unknown or blocked agents. Each problem names the line and, if
-    /// known, the remedy.
+    /// Why the team cannot run: its unknown or blocked agents, each with the line of the file and, if known,
+    /// the remedy.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Resolves a team and its agents, after a look for changed files, so that an edit counts at once.
+/// Finds a team and its agents. Looks for changed files first, so that an edit counts at once.
 pub fn resolve_team(
     host: &Host,
     name: &str,
@@ -54,7 +54,7 @@ pub fn resolve_all_teams(host: &Host, workspace: &Path) -> Result<Vec<ResolvedTe
         .collect())
 }
 
-/// As [`resolve_team`], for a definition that need not be in a library.
+/// As [`resolve_team`], for a definition that is in no library.
 pub fn resolve_team_file(
     host: &Host,
     id: AgentId,
@@ -67,21 +67,22 @@ pub fn resolve_team_file(
 }
 
 impl ResolvedTeam {
-    /// The code of a problem with an agent that is there and may not run.
+    /// The code of the problem that a member exists but may not run.
     pub const BLOCKED: &str = "blocked-agent";
 
-    /// Returns whether missing rights are the only obstacles.
+    /// Returns whether blocked agents are the team's only problems.
     pub fn is_only_blocked(&self) -> bool {
         !self.problems.is_empty()
             && self.problems.iter().all(|problem| problem.code == Self::BLOCKED)
     }
 
-    /// The agents of each stage, in the order written; fewer where there are problems.
+    /// The agents of each stage, in the order of the file. An agent with a problem is missing.
     pub fn stages(&self) -> &[Vec<Arc<ResolvedAgent>>] {
         &self.stages
     }
 }
 
+/// Resolves the agents of every stage of a team.
 fn resolve_definition(
     host: &Host,
     id: AgentId,
@@ -97,6 +98,7 @@ fn resolve_definition(
     ResolvedTeam { id, definition: Arc::new(definition), stages, problems }
 }
 
+/// Resolves the agents of one stage, and appends what keeps others from running to `problems`.
 fn resolve_members(
     host: &Host,
     team: &AgentId,
@@ -120,7 +122,7 @@ fn resolve_members(
     agents
 }
 
-/// An obstacle of a member.
+/// What keeps one member from running.
 struct MemberProblem {
     code: &'static str,
     message: String,
@@ -128,6 +130,7 @@ struct MemberProblem {
 }
 
 impl MemberProblem {
+    /// The problem at the member's line in the team's file.
     fn into_diagnostic(self, definition: &TeamDefinition, member: &TeamMember) -> Diagnostic {
         let Self { code, message, hint } = self;
         let path = definition.path.clone();
@@ -143,7 +146,7 @@ impl MemberProblem {
     }
 }
 
-/// The error's own text ends with a hint.
+/// The problem of an unknown agent. The error's own text ends with a hint.
 fn unknown_agent(error: &ResolveError) -> MemberProblem {
     let text = error.to_string();
     let (message, hint) = match text.split_once("\n  hint: ") {
@@ -153,6 +156,7 @@ fn unknown_agent(error: &ResolveError) -> MemberProblem {
     MemberProblem { code: "unknown-agent", message, hint }
 }
 
+/// The agent if it may run, otherwise the problem.
 fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, MemberProblem> {
     let AgentReadiness::Blocked { reasons } = &agent.status else { return Ok(agent) };
     let reasons = ShownText::new(&reasons.join("; ")).to_string();
@@ -163,7 +167,7 @@ fn if_ready(agent: ResolvedAgent) -> Result<ResolvedAgent, MemberProblem> {
     Err(MemberProblem { code: ResolvedTeam::BLOCKED, message, hint })
 }
 
-/// The agent with no more than the team's identity is granted, where the team is a stranger's.
+/// If the team is a stranger's, limits the agent's rights to what the team's id is granted.
 fn within_team(
     host: &Host,
     team: &AgentId,
@@ -171,7 +175,7 @@ fn within_team(
     workspace: &Path,
 ) -> Result<ResolvedAgent, MemberProblem> {
     match team.scope {
-        // The operator wrote the file, and decides in it the work of all agents.
+        // The operator wrote this team, and so decides how its agents work together.
         AgentScope::Home => return Ok(agent),
         AgentScope::Library(_) | AgentScope::Workspace(_) => {}
     }

@@ -1,4 +1,4 @@
-//! Aliases of tools: what is shown, what a call becomes, and what is refused.
+//! Tests of tool aliases: what is shown, how a call is translated, and what is refused.
 
 use std::path::Path;
 
@@ -26,6 +26,7 @@ const TOOLS: &[&str] = &[
     "web_search",
 ];
 
+/// An agent definition with these lines in its frontmatter.
 fn definition(frontmatter: &str) -> AgentDefinition {
     let text = format!("---\nname: s\ndescription: d\n{frontmatter}\n---\nbody");
     let known: KnownTools = TOOLS.iter().map(|name| ToolName::new(name).unwrap()).collect();
@@ -35,6 +36,7 @@ fn definition(frontmatter: &str) -> AgentDefinition {
     }
 }
 
+/// Specifications of tools with these names.
 fn specs(names: &[&str]) -> Vec<ToolSpec> {
     let spec = |name: &&str| ToolSpec {
         name: (*name).to_owned(),
@@ -50,6 +52,7 @@ fn shown(frontmatter: &str, tools: &[&str]) -> Vec<String> {
     specs.into_iter().map(|spec| spec.name).collect()
 }
 
+/// Belljar's arguments for a call of the dialect's tool.
 fn own(dialect: Dialect, name: &str, arguments: Value) -> Result<Value, String> {
     let alias = ForeignTool::for_dialect(dialect).iter().find(|alias| alias.name == name).unwrap();
     let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.to_string() };
@@ -72,7 +75,7 @@ fn tools_have_the_names_that_the_author_used_and_others_keep_their_own() {
 
 #[test]
 fn a_name_is_given_to_one_tool_only() {
-    // Copilot's `file_search` finds names; belljar's own searches content.
+    // The Copilot tool `file_search` searches for names; belljar's tool of that name searches in contents.
     let names = shown("user-invocable: true\ntools: [search]", &["file_find", "file_search"]);
     assert_eq!(names, ["file_search", "grep_search"]);
     let names = shown(
@@ -252,13 +255,14 @@ fn a_tool_shown_under_another_name_is_not_called_by_its_own() {
     assert!(call("attach_file").unwrap().is_none());
     let refused = call("file_read").unwrap_err();
     assert_eq!(refused.text, "tool not allowed: the available tools are `attach_file`, `Read`");
-    // A name of the dialect's that this agent was not given is nobody's.
+    // A tool name of the dialect that the agent was not granted is unknown to it.
     let write = call("Write").unwrap();
     assert!(write.is_none());
     let write = ToolCall { id: "1".into(), name: "Write".into(), arguments: "{}".into() };
     assert!(matches!(it.decide_call(&write, 0), CallDecision::Refuse(_)));
 }
 
+/// The simplest valid arguments, with all required ones.
 fn example(arguments: &[ForeignArgument]) -> Value {
     let required = arguments.iter().filter(|argument| argument.required);
     let value = |argument: &ForeignArgument| match argument.kind {

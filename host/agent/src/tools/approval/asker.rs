@@ -1,38 +1,39 @@
-//! Asking a person before a call whose tool is granted as `ask`.
+//! The port for asking a person: permission for a call whose tool is granted as `ask`, and an agent's own
+//! questions.
 
 use async_trait::async_trait;
 use belljar_policy::{Mount, ToolName, ToolRights};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A question to a person. Foreign text, which must be escaped before a person sees it.
+/// A question whether a call may be made. Foreign text, which must be escaped before a person sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalQuestion<'a> {
-    /// The number in the run, as in the event.
+    /// The number of the question in the run, as in its event.
     pub id: u64,
-    /// The calling agent's name, for example `main`; for a subagent, after the parent's.
+    /// The path of the calling agent, for example `main` or `main/scout#0`.
     pub agent: &'a str,
     /// The tool.
     pub tool: &'a ToolName,
-    /// The arguments in the model's text.
+    /// The arguments, as the model wrote them.
     pub arguments: &'a str,
-    /// The means that the call would have.
+    /// What the call could touch.
     pub reach: &'a CallReach,
 }
 
-/// A question to a person that is answered in words. All but the number is foreign text.
+/// A question that a person answers in words. All but the number is foreign text.
 #[derive(Debug, Clone, Copy)]
 pub struct ClarificationQuestion<'a> {
-    /// The number in the run, as in the event.
+    /// The number of the question in the run, as in its event.
     pub id: u64,
-    /// The path of the asking agent.
+    /// The path of the agent that asks.
     pub agent: &'a str,
-    /// The text for the person; of a private question, it may repeat earlier answers.
+    /// The text of the question. If the question is private, it may repeat earlier answers.
     pub question: &'a str,
-    /// INV-366: of a question whose answer is private, the text that is stored instead of the question. Of the
-    /// answer, only the fact is stored.
+    /// INV-366: if the question is private, the text that is stored instead of it; of the answer, only the
+    /// fact is stored. `None` = not private.
     pub noted: Option<&'a str>,
-    /// Answers to choose from.
+    /// Answers from which the person may choose; empty = only free text.
     pub options: &'a [String],
 }
 
@@ -58,6 +59,7 @@ pub struct ReachedMount {
 }
 
 impl CallReach {
+    /// What a call with these rights could touch.
     pub(crate) fn from_rights(rights: &ToolRights) -> Self {
         let mount = |mount: &Mount| ReachedMount {
             path: mount.guest.to_string(),
@@ -91,7 +93,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// The word in events and records.
+    /// The word for the answer in events and records.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -119,25 +121,26 @@ impl ClarificationAnswer {
     }
 }
 
-/// The way to ask a person.
+/// Asks a person, for example at a terminal or on a page.
 #[async_trait]
 pub trait Asker: Send + Sync {
-    /// Asks, and waits for the answer. The run's time limit and its cancellation end the wait.
+    /// Asks whether a call may be made, and waits for the answer. The run's time limit and its cancellation
+    /// end the wait.
     async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval;
 
-    /// Notes that the question with this number belongs to the call with this id. By default, does nothing.
+    /// Tells the asker to which call the question with this number belongs. By default, does nothing.
     fn link_question(&self, id: u64, call: &str) {
         let _ = (id, call);
     }
 
-    /// Asks the person a question of the root agent. Default: no person is present.
+    /// Asks a question that is answered in words, and waits for the answer. By default, no person is present.
     async fn ask_clarification(&self, question: ClarificationQuestion<'_>) -> ClarificationAnswer {
         let _ = question;
         ClarificationAnswer::Nobody
     }
 }
 
-/// The asker without a front end: every question goes unanswered.
+/// An asker that reaches no person: every question goes unanswered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoAsker;
 

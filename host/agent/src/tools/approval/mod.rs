@@ -1,4 +1,4 @@
-//! Questions to a person, with clocks that stop meanwhile.
+//! Asks a person, and stops the clocks of the run meanwhile.
 
 pub(crate) mod asker;
 pub(crate) mod consent;

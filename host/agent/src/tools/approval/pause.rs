@@ -1,5 +1,5 @@
-//! The time that an agent waits for a person. It counts against no time limit: neither the agent's own nor an
-//! ancestor's, because the ancestors wait too.
+//! Measures how long agents wait for a person. This time counts against no time limit, neither an agent's own
+//! nor an ancestor's, because the ancestors wait too.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,25 +17,25 @@ pub(crate) struct PauseClock {
 
 #[derive(Debug, Default)]
 struct PauseState {
-    /// Questions that are open.
+    /// The number of open questions.
     open: u32,
-    /// The beginning of the present wait; `None` = no wait.
+    /// When the present wait began; `None` = no question is open.
     since: Option<Instant>,
-    /// The duration of earlier waits; simultaneous waits count once.
+    /// The total of earlier waits. If several questions were open at once, the time counts once.
     total: Duration,
 }
 
-/// An open question, closed on drop.
+/// One open question. Dropping it ends the wait.
 #[derive(Debug)]
 pub(crate) struct PersonWait(Arc<PauseClock>);
 
 impl PauseClock {
-    /// The waiting time of an agent below `above`.
+    /// A clock for an agent below the agent of `above`.
     pub(crate) fn for_child(above: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self { above: Some(Arc::clone(above)), ..Self::default() })
     }
 
-    /// Begins to wait, here and above.
+    /// Begins a wait of this agent and of all its ancestors.
     pub(crate) fn begin_wait(self: &Arc<Self>) -> PersonWait {
         self.for_each_above(|pause| {
             let mut state = pause.lock_state();
@@ -45,12 +45,12 @@ impl PauseClock {
         PersonWait(Arc::clone(self))
     }
 
-    /// The total of the waits, by which deadlines move.
+    /// The total of all ended waits, by which deadlines move.
     pub(crate) fn total_wait(&self) -> Duration {
         self.lock_state().total
     }
 
-    /// Returns whether a question is open.
+    /// Returns whether a question is open now.
     pub(crate) fn is_open(&self) -> bool {
         self.lock_state().open > 0
     }
@@ -66,6 +66,7 @@ impl PauseClock {
         }
     }
 
+    /// Ends one wait here and above; the time counts once the last open question is closed.
     fn end_wait(&self) {
         self.for_each_above(|pause| {
             let mut state = pause.lock_state();
@@ -80,6 +81,7 @@ impl PauseClock {
         });
     }
 
+    /// Calls `act` for this clock and the clocks of all ancestors.
     fn for_each_above(&self, mut act: impl FnMut(&Self)) {
         let mut here = Some(self);
         while let Some(pause) = here {

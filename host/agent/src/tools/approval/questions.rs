@@ -1,5 +1,5 @@
-//! Questions to the person at the root: permission where a grant says `ask`, and an agent's own questions.
-//! Each ends with an answer, a cancellation or a timeout.
+//! Questions to the person who started the run: permission where a grant says `ask`, and an agent's own
+//! questions. Each ends with an answer, a cancellation or a timeout.
 
 use std::sync::PoisonError;
 
@@ -22,14 +22,15 @@ use crate::tools::executor::CallExecutor;
 
 use super::consent::said_yes;
 
-/// The facts of a call that a person did not allow.
+/// The facts in a refusal after the person has said no.
 pub(crate) const SAID_NO: &str = "the person who was asked said no";
 
-/// The facts of a call whose question the person closed.
+/// The facts in a refusal after the person has closed the question.
 const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
 
 impl CallExecutor<'_> {
-    /// Asks the person at the root if the grant demands a question, unless already allowed for the run.
+    /// Asks the person if the permit requires an answer and the person has not allowed this tool for the
+    /// whole run. Returns the permit to call with, or the refusal.
     pub(crate) async fn ask_if_required(
         &self,
         call: PlacedCall<'_>,
@@ -60,7 +61,7 @@ impl CallExecutor<'_> {
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());
-        // The source of the question: a hook about this call, otherwise the decision's source.
+        // Who required the question: a hook for this call, otherwise the source that decided about the tool.
         let by = match permit.needs_own_answer() {
             true => DecisionSource::Hook,
             false => {
@@ -72,7 +73,7 @@ impl CallExecutor<'_> {
         Err(CallRefusal { text: code.to_string(), reason: RefusalReason::Denied(denied) })
     }
 
-    /// Asks for permission. `None` = the run was cancelled meanwhile.
+    /// Asks the person to permit a call. `None` = the run was cancelled meanwhile.
     async fn ask_permission(&self, call: PlacedCall<'_>, permit: &ToolPermit) -> Option<Approval> {
         if is_unattended(call) {
             return Some(Approval::Nobody);
@@ -108,7 +109,7 @@ impl CallExecutor<'_> {
         word
     }
 
-    /// Puts the agent's question to the person.
+    /// Asks the person a question of the agent, and returns the answer for the model.
     pub(crate) async fn ask_clarification(
         &self,
         call: PlacedCall<'_>,
@@ -160,8 +161,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Waits for a person's answer with the clocks of the run stopped, for at most [`ANSWER_WAIT`]. Outer `None` =
-    /// the run was cancelled meanwhile; inner `None` = no answer came in time.
+    /// Waits for a person's answer for at most [`ANSWER_WAIT`], during which the run's time limits do not
+    /// advance. Outer `None` = the run was cancelled meanwhile; inner `None` = no answer came in time.
     async fn wait_for_person<T>(
         &self,
         call: PlacedCall<'_>,
@@ -176,7 +177,7 @@ impl CallExecutor<'_> {
         heard.map(Result::ok)
     }
 
-    /// Executes a call on the agent's list of work, and shows the list to watchers.
+    /// Executes a call on the agent's todo list, and sends the list to watchers.
     pub(crate) fn execute_todo(&self, call: &TodoCall, machine: &AgentLoop) -> CallAnswer {
         match self.apply_todo(call, machine) {
             Ok((content, items)) => {
@@ -192,14 +193,15 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Applies a call to the list without an event. Returns the model's text and the new list.
+    /// Applies a call to the todo list without an event. Returns the text for the model and the new list.
     pub(crate) fn apply_todo(
         &self,
         call: &TodoCall,
         machine: &AgentLoop,
     ) -> Result<(String, Vec<TodoItem>), String> {
         let mut todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
-        // Read from the messages once, then kept: calls of this step have no answers in the messages yet.
+        // The list is derived from the messages once and then kept, because the calls of this step have no
+        // answers there yet.
         let list = todos.get_or_insert_with(|| {
             TodoList::from_messages(&machine.request().messages, machine.dispatcher())
         });
@@ -208,14 +210,14 @@ impl CallExecutor<'_> {
     }
 }
 
-/// The result of an unanswered question, with the reason.
+/// The result of a question that was not answered, with the reason.
 fn unanswered_result(why: &str) -> CallAnswer {
     let content = format!("{why}; go on with the likeliest reading and say which");
     CallAnswer { content, is_error: true }
 }
 
-/// Returns whether a tool made the call, and an earlier question within the same call of the model went
-/// unanswered. Then no further question is asked (INV-259).
+/// Returns whether no question is asked any more (INV-259): a tool made this call, and an earlier question
+/// below the same call of the model went unanswered.
 fn is_unattended(call: PlacedCall<'_>) -> bool {
     call.nested.is_some_and(|nested| nested.outer.is_unattended())
 }

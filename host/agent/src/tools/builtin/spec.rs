@@ -1,4 +1,4 @@
-//! The built-in tools as a model sees them: good descriptions make a model use them well.
+//! The specifications of built-in tools. Models use a tool as well as its description explains it.
 
 use belljar_model::ToolSpec;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ yours when it concludes. Default: it changes yours.";
 const AGENT: &str = "The name of the agent, from the list in your instructions. Left out: \
 `general-purpose`.";
 
-/// The specifications of all built-in tools, for lists.
+/// The specifications of all built-in tools, for lists of tools.
 pub fn builtin_tool_specs() -> Vec<ToolSpec> {
     BuiltinTool::ALL.into_iter().map(builtin_spec).collect()
 }
@@ -86,6 +86,7 @@ pub(crate) fn builtin_spec(tool: BuiltinTool) -> ToolSpec {
     }
 }
 
+/// Description, properties and required properties of `spawn_agent`.
 fn spawn_spec() -> (&'static str, Value, Value) {
     let description = "Hands a task to a subagent and waits for its conclusion. The subagent \
         has its own history, its own tools and its own limits, and cannot ask anything back. Use \
@@ -117,6 +118,7 @@ fn spawn_spec() -> (&'static str, Value, Value) {
     (description, properties, json!(["task"]))
 }
 
+/// Description, properties and required properties of `delegate_parallel`.
 fn parallel_spec() -> (&'static str, Value, Value) {
     let description = "Hands several independent tasks to subagents, which run side by side, and \
         waits for all. Their conclusions come back in the order of the tasks, each with how it \
@@ -150,6 +152,7 @@ fn parallel_spec() -> (&'static str, Value, Value) {
     (description, properties, json!(["tasks"]))
 }
 
+/// Description, properties and required properties of `todo_write`.
 fn todo_spec() -> (&'static str, Value, Value) {
     let description = "Keeps the list of what is to be done, for you and for the person who \
         watches. Send the whole list each time. Use it for work of several steps, keep one item \
@@ -173,6 +176,7 @@ fn todo_spec() -> (&'static str, Value, Value) {
     (description, properties, json!(["todos"]))
 }
 
+/// Description, properties and required properties of the worktree tool.
 fn worktree_spec() -> (&'static str, Value, Value) {
     let description = "Works on a copy of your files, in the same places. `enter` begins it; what \
         you, and subagents that you start, then change stays in it. `keep` merges that into your \

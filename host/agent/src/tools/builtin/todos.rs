@@ -1,5 +1,5 @@
-//! The agent's list of work. The list is part of the conversation, and is parsed from it: so a later turn, a
-//! fork and a resumed run all have it.
+//! The agent's todo list. It is derived from the calls in the conversation, so a later turn, a fork and a
+//! resumed run have the same list.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use crate::tools::builtin::arguments::{BuiltinCall, Todo, TodoCall, TodoChange};
 use crate::tools::builtin::tool::BuiltinTool;
 use crate::tools::dispatch::Dispatcher;
 
-/// The list, as changed by the calls so far.
+/// The todo list after the calls so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TodoList {
     items: Vec<NumberedTodo>,
-    /// The highest id used so far; ids are never used twice.
+    /// The highest id so far. An id is never used twice.
     last: u64,
 }
 
@@ -27,12 +27,12 @@ struct NumberedTodo {
     content: String,
     detail: String,
     status: TodoStatus,
-    /// The ids of the items to wait for.
+    /// The ids of the items that must be done before this one.
     blocked_by: BTreeSet<u64>,
 }
 
 impl TodoList {
-    /// The list after the calls of a conversation that have an answer.
+    /// Derives the list from the answered todo calls of a conversation.
     pub(crate) fn from_messages(messages: &[ChatMessage], dispatcher: &Dispatcher) -> Self {
         let mut list = Self::default();
         let mut asked: &[ToolCall] = &[];
@@ -44,8 +44,8 @@ impl TodoList {
                     for result in results.iter().filter(|result| !result.is_error) {
                         let call = asked.iter().find(|call| call.id == result.id);
                         if let Some(change) = call.and_then(|call| parse_change(call, dispatcher)) {
-                            // A change that failed at its time is an error in the conversation, and fails
-                            // again.
+                            // A change that failed when it was made is an error in the conversation, and
+                            // fails here again.
                             let _ = list.apply_call(&change);
                         }
                     }
@@ -55,7 +55,8 @@ impl TodoList {
         list
     }
 
-    /// Applies a call to the list; an error changes nothing. Both texts are for the model.
+    /// Applies a call to the list and returns the text for the model. An error is for the model too, and
+    /// changes nothing.
     pub(crate) fn apply_call(&mut self, call: &TodoCall) -> Result<String, String> {
         match call {
             TodoCall::Write(todos) => Ok(self.replace_items(todos)),
@@ -66,13 +67,14 @@ impl TodoList {
         }
     }
 
-    /// The list for watchers.
+    /// The list as watchers see it in events.
     pub(crate) fn to_items(&self) -> Vec<TodoItem> {
         let item =
             |item: &NumberedTodo| TodoItem { content: item.content.clone(), status: item.status };
         self.items.iter().map(item).collect()
     }
 
+    /// Replaces the whole list.
     fn replace_items(&mut self, todos: &[Todo]) -> String {
         self.items = (1..)
             .zip(todos)
@@ -95,6 +97,7 @@ impl TodoList {
         )
     }
 
+    /// Adds an item with the next id.
     fn create_item(&mut self, content: &str, detail: Option<&str>) -> Result<String, String> {
         if self.items.len() >= MAX_TODOS {
             return Err(format!("the list has {MAX_TODOS} tasks, which is the most; remove some"));
@@ -111,6 +114,7 @@ impl TodoList {
         Ok(format!("task #{id} is in the list: {content}"))
     }
 
+    /// Changes or removes an item, and the items that it blocks or waits for.
     fn update_item(&mut self, id: &str, change: &TodoChange) -> Result<String, String> {
         let own = self.find_item(id)?.id;
         let ids = |named: &[String]| -> Result<Vec<u64>, String> {
@@ -147,7 +151,7 @@ impl TodoList {
         self.find_item(id).map(|item| format!("changed: {}", self.format_line(item)))
     }
 
-    /// A task by its id, also as `#1`.
+    /// Finds an item by its id, for example `1` or `#1`.
     fn find_item(&self, id: &str) -> Result<&NumberedTodo, String> {
         let number = id.trim().trim_start_matches('#').parse::<u64>().ok();
         let found = self.items.iter().find(|item| Some(item.id) == number);
@@ -159,6 +163,7 @@ impl TodoList {
         })
     }
 
+    /// The list as text, one line for each item.
     fn format_lines(&self) -> String {
         if self.items.is_empty() {
             return "the list is empty".to_owned();
@@ -173,6 +178,7 @@ impl TodoList {
         format!("#{} [{}] {}{waits}", item.id, item.status.as_str(), item.content)
     }
 
+    /// One item as text, with its details and the items that it blocks.
     fn format_details(&self, item: &NumberedTodo) -> String {
         let mut text = self.format_line(item);
         let blocked = self.items.iter().filter(|other| other.blocked_by.contains(&item.id));
@@ -186,7 +192,7 @@ impl TodoList {
         text
     }
 
-    /// The unfinished tasks that an item waits for.
+    /// The unfinished items that this item waits for, as text.
     fn waits_for(&self, item: &NumberedTodo) -> String {
         let open = |id: &&u64| {
             self.items.iter().any(|other| {
@@ -200,7 +206,8 @@ impl TodoList {
     }
 }
 
-/// The change that an earlier call asked for, under whichever name.
+/// Parses an earlier call of the conversation as a todo call, under any name that the model used for the
+/// tool.
 fn parse_change(call: &ToolCall, dispatcher: &Dispatcher) -> Option<TodoCall> {
     let own = dispatcher.translate_call(call).ok()?;
     let call = own.as_ref().unwrap_or(call);

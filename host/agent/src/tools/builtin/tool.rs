@@ -1,10 +1,10 @@
-//! The host's own tools, and the one place that decides by an agent's depth whether a tool is offered. An
-//! offer is no right: the tools are granted like all others.
+//! The host's own tools, and the one place that decides by an agent's depth which of them it is offered. To
+//! be offered a tool gives no right: these tools are granted like all others.
 
 use belljar_definition::{SubagentsAsk, builtin_tools};
 use belljar_policy::ToolName;
 
-/// A tool that acts on the session.
+/// A tool that the host itself provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BuiltinTool {
     Spawn,
@@ -18,14 +18,14 @@ pub(crate) enum BuiltinTool {
     Worktree,
 }
 
-/// An agent's depth in a run.
+/// How deep an agent is in the tree of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AgentDepth {
     /// The number of agents above; 0 = started by a person.
     pub(crate) level: u32,
     /// The deepest allowed level of a subagent.
     pub(crate) max_depth: u32,
-    /// Continues a copy of the parent's conversation.
+    /// True if the agent continues a copy of its parent's conversation.
     pub(crate) forked: bool,
 }
 
@@ -42,6 +42,7 @@ impl BuiltinTool {
         Self::Worktree,
     ];
 
+    /// The name of the tool in grants and for models.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Spawn => builtin_tools::SPAWN_AGENT,
@@ -56,12 +57,12 @@ impl BuiltinTool {
         }
     }
 
-    /// The built-in tool of this name.
+    /// The built-in tool with this name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Returns whether the tool delegates, or manages delegated work.
+    /// Returns whether the tool starts subagents or manages them.
     pub(crate) fn is_delegation(self) -> bool {
         match self {
             Self::Spawn | Self::Parallel | Self::Status | Self::Result | Self::Cancel => true,
@@ -81,24 +82,24 @@ impl AgentDepth {
         Self { level: self.level.saturating_add(1), forked: self.forked || forked, ..self }
     }
 
-    /// Lowers the deepest level to the bound in the agent's own file.
+    /// Lowers the deepest level to the limit in the agent's own file.
     pub(crate) fn with_bound(self, asked: Option<&SubagentsAsk>) -> Self {
         let levels = asked.and_then(|asked| asked.max_depth);
         let deepest = levels.map_or(u32::MAX, |levels| self.level.saturating_add(levels));
         Self { max_depth: self.max_depth.min(deepest), ..self }
     }
 
-    /// Returns whether another agent started the agent.
+    /// Returns whether another agent, not a person, started the agent.
     pub(crate) fn is_child(self) -> bool {
         self.level > 0
     }
 
-    /// Returns whether the agent may start subagents.
+    /// Returns whether the agent may start subagents at this depth.
     pub(crate) fn can_delegate(self) -> bool {
         self.level < self.max_depth
     }
 
-    /// Returns whether an agent at this depth is offered the tool, if granted.
+    /// Returns whether an agent at this depth is offered the tool if it is granted.
     pub(crate) fn offers_tool(self, tool: BuiltinTool) -> bool {
         match tool {
             BuiltinTool::Clarify => !self.is_child(),
@@ -112,7 +113,7 @@ impl AgentDepth {
         }
     }
 
-    /// Returns whether an agent at this depth may have the name in its rights.
+    /// Returns whether an agent at this depth may have a tool of this name in its rights.
     pub(crate) fn admits_name(self, name: &ToolName) -> bool {
         BuiltinTool::from_name(name.as_str()).is_none_or(|tool| self.offers_tool(tool))
     }

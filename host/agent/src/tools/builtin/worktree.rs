@@ -1,8 +1,8 @@
-//! A copy of an agent's overlays that the agent enters and leaves.
+//! A worktree: a copy of an agent's overlays that the agent enters and leaves.
 //!
-//! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). The
-//! copy is stored under the address of the entering call, so that a resumed run finds the copy again. An
-//! agent that ends inside leaves the copy automatically.
+//! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). It
+//! is stored under the address of the call that entered it, so that a resumed run finds it again. An agent
+//! that ends inside a worktree leaves it automatically.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::tools::builtin::arguments::WorktreeCall;
 use crate::tools::call::PlacedCall;
 use crate::tools::executor::CallExecutor;
 
-/// Copying and merging files, perhaps for long.
+/// The work of copying and merging files, which may take long.
 const WORKTREE: WorkKind =
     WorkKind { name: "making or ending a worktree", time: Duration::from_secs(600) };
 
-/// The name of a worktree without one.
+/// The name of a worktree for which the model gave no name.
 const UNNAMED: &str = "worktree";
 
 const TWICE: &str = "you are in a worktree already: leave it before you enter another";
@@ -38,7 +38,8 @@ places. What you change, and what subagents that you start change, stays in it u
 At the end of your turn it is kept.";
 
 impl CallExecutor<'_> {
-    /// The layers in which this agent and its new subagents work: the worktree's, if the agent is in one.
+    /// The layers in which this agent, and subagents that it starts, work now: the worktree's, if it is in
+    /// one.
     pub(crate) fn current_layers(&self) -> Option<SessionLayers> {
         self.jar.current_layers(self.job)
     }
@@ -58,8 +59,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Moves the agent of a resumed run into or out of a worktree, as a call with a stored result did before
-    /// the host stopped. No files are copied or merged again.
+    /// Moves the agent of a resumed run into or out of a worktree, as a call did before the process died.
+    /// Files are not copied or merged again.
     pub(crate) async fn worktree_was(&self, call: PlacedCall<'_>, asked: &WorktreeCall) {
         let to = match asked {
             WorktreeCall::Enter { name } => self.current_layers().map(|layers| EnteredWorktree {
@@ -68,7 +69,7 @@ impl CallExecutor<'_> {
             }),
             WorktreeCall::Keep { .. } | WorktreeCall::Remove { .. } => {
                 if let Some(worktree) = self.jar.worktree() {
-                    // Removes the copies of ended subagents that had begun to resume.
+                    // Ended subagents had begun to resume in the worktree: their copies are removed.
                     worktree.layers.discard_layers();
                 }
                 None
@@ -77,6 +78,7 @@ impl CallExecutor<'_> {
         self.jar.switch_worktree(self.job, self.ledger, to).await;
     }
 
+    /// The worktree that this call enters; its files are not copied yet.
     fn plan_worktree(
         &self,
         call: PlacedCall<'_>,
@@ -92,6 +94,7 @@ impl CallExecutor<'_> {
         }
     }
 
+    /// Copies the overlays and moves the agent into the copy. Returns the text for the model.
     async fn enter_worktree(
         &self,
         call: PlacedCall<'_>,
@@ -107,7 +110,7 @@ impl CallExecutor<'_> {
         let layers = layers.ok_or_else(|| NONE.to_owned())?;
         let worktree = self.plan_worktree(call, &layers, name);
         let (own, rights) = (worktree.layers.clone(), self.job.rights.clone());
-        // Copies files, perhaps for long.
+        // A separate thread copies the files, which may take long.
         let owner = self.job.shared.host.owner_of_layers();
         let made = belljar_work::run_job(&WORKTREE, &owner, move |stop| {
             own.open_overlays_until(&rights, stop).map(drop).map_err(|error| {
@@ -127,6 +130,8 @@ impl CallExecutor<'_> {
         Ok(text)
     }
 
+    /// Moves the agent out of its worktree, and merges the worktree's changes (`keep`) or drops them. Returns
+    /// the text for the model.
     async fn leave_worktree(&self, keep: bool, discard: bool) -> Result<String, String> {
         let worktree = self.jar.worktree().ok_or_else(|| OUTSIDE.to_owned())?;
         let running = self.background.running_since(worktree.before);
@@ -137,7 +142,7 @@ impl CallExecutor<'_> {
                 "subagents still work in the worktree: {ids}. Wait for them first"
             ));
         }
-        // The dead process had left the worktree: only the answer is missing.
+        // The process died after the worktree had been left: only the answer is missing.
         if !worktree.is_new && !worktree.layers.is_made() {
             self.jar.switch_worktree(self.job, self.ledger, None).await;
             worktree.layers.discard_layers();
@@ -153,7 +158,7 @@ impl CallExecutor<'_> {
         if !keep && !discard {
             self.refuse_if_changed(&worktree).await?;
         }
-        // From here on no store has an overlay of the worktree open.
+        // From here on no store writes to the worktree's overlays.
         self.jar.close_jar(self.job, self.ledger).await;
         let told = end_worktree(self.job, &worktree, keep).await;
         let lines: Vec<String> = told.iter().filter_map(CopyEnding::line_for_worktree).collect();
@@ -169,7 +174,7 @@ impl CallExecutor<'_> {
         Ok([text.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
     }
 
-    /// An error with the changed paths of a worktree; `Ok` without changes.
+    /// An error with the changed paths if the worktree has changes, so that they are not dropped unseen.
     async fn refuse_if_changed(&self, worktree: &EnteredWorktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
         let owner = self.job.shared.host.owner_of_layers();
@@ -203,8 +208,8 @@ impl CallExecutor<'_> {
     }
 }
 
-/// Leaves the worktree at an agent's end, and returns a note. A top agent's changes are kept for a person's
-/// decision, a subagent's if it concluded.
+/// Leaves the worktree of an agent that ends; returns a note for the outcome. The changes of a top agent are
+/// kept for a person's decision, those of a subagent if it concluded.
 pub(crate) async fn end(
     jar: &CurrentJar,
     job: &AgentJob,
@@ -227,12 +232,13 @@ pub(crate) async fn end(
     lines.map(|line| format!("worktree `{name}`: {line}")).collect()
 }
 
+/// Merges or drops the changes of a worktree on another thread.
 async fn end_worktree(job: &AgentJob, worktree: &EnteredWorktree, keep: bool) -> Vec<CopyEnding> {
     let (worktree, rights) = (worktree.clone(), job.rights.clone());
     let owner = job.shared.host.owner_of_layers();
-    // The merge runs to its end, as at the end of a subagent: half a merge helps no one.
+    // The merge is not interrupted, because a half-merged state would be useless.
     let done = belljar_work::run_job(&WORKTREE, &owner, move |_| {
-        // A worktree left by a dead process is opened first.
+        // A worktree from a dead process must be opened first.
         worktree.layers.open_overlays(&rights)?;
         Ok::<_, LayersError>(worktree.layers.end(keep, &worktree.name))
     });

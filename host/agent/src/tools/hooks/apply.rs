@@ -23,23 +23,23 @@ use crate::tools::call::arguments;
 use crate::tools::dispatch::{CallDecision, CallRefusal, Dispatcher, RefusalReason};
 use crate::tools::executor::CallExecutor;
 
-/// The text for a model if a required hook did not answer.
+/// What a model reads if a required hook gave no answer.
 const NO_ANSWER: &str = "the hook gave no answer";
 
-/// The combined result of the hooks of one call.
+/// The results of the hooks before one call, combined.
 #[derive(Default)]
 struct HookResults {
     asked: bool,
-    /// True while no later hook has changed the arguments that a hook allowed.
+    /// True if a hook allowed the call and no later hook has changed the arguments since.
     allowed: bool,
     refused: Option<CallRefusal>,
     notes: String,
 }
 
 impl CallExecutor<'_> {
-    /// Runs the hooks before an allowed call. New arguments are put into `changed`, and the call is decided
-    /// on again, as if the model had written them. Texts for the model are put into `notes`, and follow the
-    /// result.
+    /// Runs the hooks before a permitted call. Arguments that a hook changes are put into `changed`, and the
+    /// call is decided again as if the model had written them. Texts for the model are put into `notes` and
+    /// follow the call's result.
     pub(crate) async fn before_call(
         &self,
         call: PlacedCall<'_>,
@@ -68,8 +68,8 @@ impl CallExecutor<'_> {
             }
         }
         notes.push_str(&said.notes);
-        // The tool gets the arguments that the hooks saw, even if unchanged: with two equal keys, two parsers
-        // may choose different values.
+        // The tool gets the arguments exactly as the hooks saw them: if a key occurred twice, another parser
+        // might choose the other value.
         let arguments = Value::Object(arguments).to_string();
         let call_now = changed.insert(ToolCall { arguments, ..call.call.clone() });
         let decision = dispatcher.decide_call(call_now, call.place_in_step());
@@ -82,6 +82,8 @@ impl CallExecutor<'_> {
         }
     }
 
+    /// Asks one hook about a call, and adds its answer to the results: new arguments, a refusal, a question
+    /// or an approval.
     async fn ask_hook(
         &self,
         hook: &Hook,
@@ -123,7 +125,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Runs the hooks after a successful call; their texts follow the result.
+    /// Runs the hooks after a successful call. Their texts follow the result.
     pub(crate) async fn after_call(
         &self,
         call: PlacedCall<'_>,
@@ -205,12 +207,12 @@ impl CallExecutor<'_> {
             }
             Ok(notes)
         };
-        // The loop itself notices a deadline or a cancellation.
+        // If the time is up or the agent is cancelled, the loop notices it by itself.
         self.in_time(timer, work).await.unwrap_or_else(|| Ok(String::new()))
     }
 
-    /// Runs the hooks of an ending agent. If the agent concluded by itself, a hook may return a text that
-    /// continues the agent once.
+    /// Runs the hooks of an agent that ends. If the agent concluded by itself, a hook may return a text that
+    /// makes it continue once. `said` is the agent's last text.
     pub(crate) async fn before_end(
         &self,
         said: &str,
@@ -247,13 +249,14 @@ impl CallExecutor<'_> {
         Some(frame::hook_feedback(truncate_str(&reason, MAX_HOOK_TEXT)))
     }
 
-    /// The agent's ending if a hook halted it.
+    /// The agent's ending, if a hook has halted it.
     pub(crate) fn hook_ending(&self) -> Option<AgentEnding> {
         let reason = one_line(self.hooked.halted.get()?);
         Some(AgentEnding::partial(RunError::Hook { reason }))
     }
 
-    /// Asks one hook, and announces its judgement. Before an event, a missing answer becomes a refusal.
+    /// Asks one hook, and sends watchers its judgement. If a hook before an event does not answer, that
+    /// counts as a refusal.
     async fn consult_hook(
         &self,
         hook: &Hook,
@@ -294,7 +297,7 @@ impl CallExecutor<'_> {
             );
         }
         if let Some(reason) = &judgement.halt {
-            // The first word counts.
+            // If several hooks halt the agent, the first reason is kept.
             let _ = self.hooked.halted.set(reason.clone());
         }
         judgement
@@ -308,7 +311,7 @@ impl CallExecutor<'_> {
         [&self.job.agent.definition.name, self.job.agent.id.slug.as_str()]
     }
 
-    /// The result of work; `None` = the agent's time was up, or the agent was cancelled.
+    /// Awaits `work`; `None` = the agent's time was up or the agent was cancelled before.
     async fn in_time<T>(&self, timer: &mut Timer, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -319,7 +322,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// Parses arguments into an object in which each key occurs once.
+/// Parses arguments into an object; a key that occurs twice is an error.
 fn parse_object(arguments: &str) -> Result<Map<String, Value>, CallRefusal> {
     belljar_received::json::from_str(arguments).map_err(|error| {
         let shown = ShownText::clip_line(&error.to_string(), 200).to_string();
@@ -327,6 +330,7 @@ fn parse_object(arguments: &str) -> Result<Map<String, Value>, CallRefusal> {
     })
 }
 
+/// The refusal of a call by a hook, with the hook's name and reason.
 fn hook_refusal(hook: &Hook, tool: &str, reason: &str) -> CallRefusal {
     let facts = format!("hook `{}` refused tool `{tool}`: {}", hook.name, one_line(reason));
     let denied = PolicyDenial::new(DenyCode::DeniedByHook, DecisionSource::Hook, facts);

@@ -1,4 +1,4 @@
-//! Checks for `belljar doctor` that hooks could run, without running them.
+//! Checks, for `belljar doctor`, whether hooks could run, without running them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use belljar_sandbox::{ImportNeed, LoadError, Wasm, inspect_component};
 
 use super::{Hook, HookRunner, Hooks};
 
-/// One hook with the state of its program or component.
+/// One hook, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCheck {
     /// The event of the hook.
     pub event: HookEvent,
-    /// The pattern for tools or agents; empty = all. Escaped.
+    /// The pattern of tools or agents that the hook is for; empty = all. Escaped.
     pub matcher: String,
-    /// The command or the component's path, for example `./check.sh`; escaped and cut.
+    /// The command, or the path of the component, for example `./check.sh`; escaped and cut.
     pub name: String,
-    /// The problem, escaped; `None` = nothing visible without running the hook.
+    /// What is wrong, escaped; `None` = nothing that can be seen without running the hook.
     pub problem: Option<String>,
 }
 
 impl Hooks {
-    /// Looks for the program of each command, and reads each component with digest and contract. Compiles
-    /// nothing.
+    /// Checks that each command's program exists, and that each component can be read and has the right
+    /// digest and interface. Compiles nothing.
     pub async fn check_all(&self, workspace: &Path) -> Vec<HookCheck> {
         let mut checks = Vec::with_capacity(self.0.len());
         for hook in &self.0 {
@@ -41,6 +41,7 @@ impl Hooks {
 }
 
 impl Hook {
+    /// What is wrong with one hook; `None` = nothing that can be seen.
     async fn find_problem(&self, workspace: &Path) -> Option<String> {
         match &self.action {
             HookRunner::Command { text, .. } => {
@@ -58,7 +59,7 @@ impl Hook {
     }
 }
 
-/// The reason why a component cannot load as a hook, as far as its bytes show; `None` = no reason found.
+/// Why a component cannot be a hook, as far as its bytes show; `None` = no reason.
 fn unfit_reason(wasm: &Wasm) -> Option<String> {
     let found = match inspect_component(wasm.bytes()) {
         Ok(found) => found,
@@ -72,7 +73,7 @@ fn unfit_reason(wasm: &Wasm) -> Option<String> {
     }
 }
 
-/// The program of a simple command; `None` = only a shell could find the program.
+/// The program of a simple command line; `None` = only a shell could tell.
 fn command_program(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+".contains(&b);
@@ -83,6 +84,8 @@ fn command_program(command: &str) -> Option<&str> {
     .filter(|word| word.bytes().all(plain))
 }
 
+/// Returns whether a program exists and can be executed: in the workspace if it has a `/`, otherwise in one
+/// of these directories.
 fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
     let executable = |path: PathBuf| {
         std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
@@ -90,7 +93,7 @@ fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
     if program.contains('/') {
         return executable(workspace.join(program));
     }
-    // Builtins of the shell that are programs too, for example `echo`, are found as programs.
+    // A shell builtin such as `echo` is found because it exists as a program too.
     places.iter().any(|place| executable(place.join(program)))
 }
 

@@ -1,5 +1,5 @@
-//! Runs one command: JSON on stdin, a bare environment, bounded output, and no remaining process after a
-//! deadline or a cancellation.
+//! Runs one hook command: JSON on stdin, a bare environment and bounded output. After a deadline or a
+//! cancellation, no process of it remains.
 
 use std::path::Path;
 use std::pin::pin;
@@ -12,26 +12,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
 
-/// How long output is read after the command's end. Short, because the command's own output is in the pipe by
-/// then, and a process left behind may hold the pipe open.
+/// How long output is read after the command has ended. Its own output is in the pipe by then, but a process
+/// that it left behind may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 
-/// How long the host waits for a killed command to disappear.
+/// How long the host waits for a killed command to end.
 const KILL_WAIT: Duration = Duration::from_secs(1);
 
-/// The exit and output of a command.
+/// An ended command with its output.
 #[derive(Debug)]
 pub(crate) struct EndedCommand {
-    /// `None` = by a signal.
+    /// The exit status; `None` = a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
-    /// True if stdout went past the bound.
+    /// True if stdout was longer than [`MAX_HOOK_STDOUT`].
     pub(crate) cut: bool,
-    /// The beginning of stderr.
+    /// The beginning of its stderr, up to [`MAX_HOOK_STDERR`].
     pub(crate) stderr: String,
 }
 
-/// Starts `command` in the workspace, through the broker if there is one.
+/// Starts `command` in the workspace, through the broker if the host runs behind the OS sandbox.
 pub(crate) async fn start_command(
     command: &str,
     workspace: &Path,
@@ -44,8 +44,8 @@ pub(crate) async fn start_command(
     started.map_err(|error| format!("it cannot start: {error}"))
 }
 
-/// Writes the input of a started command, and reads its output. After an error, which has the reason, the
-/// command's whole process group has ended.
+/// Writes `input` to a started command and reads its output until it ends. After an error, which names the
+/// reason, the command's whole process group has ended.
 pub(crate) async fn run_command(
     mut child: RunningChild,
     input: &str,
@@ -58,7 +58,7 @@ pub(crate) async fn run_command(
     let ended = {
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // Ignored, because a command that does not read its input closes the pipe.
+                // The error is ignored: a command that does not read its input closes the pipe.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
@@ -99,7 +99,7 @@ pub(crate) async fn run_command(
     }
 }
 
-/// The first bytes of a stream; the rest is read and dropped, so that the writer never blocks.
+/// The first bytes of a stream. The rest is read and dropped, so that the command never blocks.
 struct CapturedOutput {
     bytes: Vec<u8>,
     limit: usize,
@@ -111,6 +111,7 @@ impl CapturedOutput {
         Self { bytes: Vec::new(), limit, cut: false }
     }
 
+    /// Reads a stream to its end and keeps the first bytes.
     async fn read_stream(&mut self, from: Option<impl AsyncRead + Unpin>) {
         let Some(mut from) = from else { return };
         let mut chunk = vec![0; 16 << 10];
@@ -161,8 +162,7 @@ mod tests {
         assert!(paths.len() == 2 && paths[0] == paths[1], "{paths:?}");
     }
 
-    /// A pipe whose writing end the command's background process holds: it reads empty only
-    /// when that process is gone.
+    /// Waits until no process holds the writing end of this pipe.
     async fn is_gone(fifo: &Path) {
         let read = tokio::fs::read(fifo.to_owned());
         timeout(Duration::from_secs(20), read).await.expect("the group lives on").unwrap();
@@ -178,8 +178,8 @@ mod tests {
         let stop = CancellationToken::new();
         let why = run_command(child, "", Duration::from_secs(1), &stop).await.unwrap_err();
         assert_eq!(why, "it took over 1 s");
-        // No writer is left: opening to read would block, so a writer of our own opens it and
-        // is gone, and what remains is the end of the file.
+        // A writer of the test's own lets the pipe be opened for reading; if no other writer is left, the end
+        // of the file follows.
         let own = fifo.clone();
         #[expect(clippy::disallowed_methods, reason = "a test that waits for a pipe")]
         let open = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! The input of a hook: one JSON object, with the names of Claude Code's.
+//! The input of a hook: one JSON object with the field names of Claude Code's hooks.
 
 use std::path::Path;
 
@@ -19,6 +19,7 @@ pub(crate) const NEW_SESSION: &str = "startup";
 pub(crate) struct HookInput(Map<String, Value>);
 
 impl HookInput {
+    /// The fields that every event has.
     fn new(job: &AgentJob, event: HookEvent) -> Self {
         let mut fields = Map::new();
         fields.insert("session_id".into(), job.shared.run.as_str().into());
@@ -31,6 +32,7 @@ impl HookInput {
         Self(fields)
     }
 
+    /// The input before or after a call of `tool`.
     pub(crate) fn for_call(
         job: &AgentJob,
         event: HookEvent,
@@ -45,7 +47,7 @@ impl HookInput {
         input
     }
 
-    /// Adds the result of the call, cut at a bound.
+    /// Adds the result of the call, cut at [`MAX_HOOK_RESPONSE`].
     pub(crate) fn with_response(mut self, content: &str) -> Self {
         let kept = truncate_str(content, MAX_HOOK_RESPONSE);
         let response = json!({ "content": kept, "truncated": kept.len() < content.len() });
@@ -80,12 +82,12 @@ impl HookInput {
         input
     }
 
-    /// The input of a command, which sees the operator's directory.
+    /// The input for a command, with the path of the workspace.
     pub(crate) fn for_command(&self, workspace: &Path) -> String {
         self.to_json(&workspace.to_string_lossy())
     }
 
-    /// The input of a component, without paths of this machine.
+    /// The input for a component, without any path of this machine.
     pub(crate) fn for_component(&self) -> String {
         self.to_json(WORKSPACE)
     }

@@ -1,4 +1,4 @@
-//! Asks one hook of any kind about one event.
+//! Asks one hook, a command or a component, about one event.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::input::HookInput;
 use super::{EventVerdict, Hook, HookComponent, HookJudgement, HookRunner, command, output};
 
-/// Most bytes of a hook component: a Rust hook has 100 KiB, a script engine some MiB.
+/// Most bytes of a hook component: one in Rust has 100 KiB, one with a script engine some MiB.
 const MAX_COMPONENT: u64 = 64 << 20;
 
 impl Hook {
-    /// The hook's answer. An error has the reason for the person.
+    /// Runs the hook and returns its answer. An error is the reason, for the person, why there is no answer.
     pub(crate) async fn ask_hook(
         &self,
         sandbox: &Sandbox,
@@ -38,6 +38,7 @@ impl Hook {
         }
     }
 
+    /// Converts a component's verdict. To ask a person or to change arguments is possible only before a call.
     fn judge_verdict(&self, verdict: HookVerdict) -> Result<HookJudgement, String> {
         let before_call = self.event == HookEvent::PreToolUse;
         Ok(match verdict {
@@ -55,11 +56,12 @@ impl Hook {
 }
 
 impl HookComponent {
-    /// The component, read once. A failure is not stored, because the file may be added later.
+    /// The component, read when first needed. A failure is not kept, because the file may appear later.
     async fn load_wasm(&self) -> Result<&Wasm, String> {
         self.wasm.get_or_try_init(|| self.read_wasm()).await
     }
 
+    /// Reads the component and compares it with the digest in the settings.
     pub(crate) async fn read_wasm(&self) -> Result<Wasm, String> {
         let failed = |error: std::io::Error| format!("the component cannot be read: {error}");
         let file = tokio::fs::File::open(&self.path).await.map_err(failed)?;

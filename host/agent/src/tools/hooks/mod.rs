@@ -34,7 +34,7 @@ use crate::prompt::frame;
 /// Characters of a command in events and warnings.
 const MAX_HOOK_NAME: usize = 80;
 
-/// The operator's hooks, ready to run. The default has none.
+/// The operator's hooks. The default has none.
 #[derive(Debug, Default)]
 pub struct Hooks(Vec<Hook>);
 
@@ -42,7 +42,7 @@ pub struct Hooks(Vec<Hook>);
 pub(crate) struct Hook {
     event: HookEvent,
     matcher: HookMatcher,
-    /// The command, or the component's path, for example `./check.sh`; escaped and cut.
+    /// The command, or the path of the component, for example `./check.sh`; escaped and cut.
     name: String,
     action: HookRunner,
     timeout: Duration,
@@ -54,13 +54,13 @@ pub(crate) struct Hook {
 enum HookRunner {
     Command {
         text: String,
-        /// The starter of the command; `None` = this process starts programs itself.
+        /// The broker that starts the command; `None` = this process starts it.
         broker: Option<Broker>,
     },
     Component(HookComponent),
 }
 
-/// A hook component, read on first use.
+/// A hook that is a component; its file is read when first needed.
 #[derive(Debug)]
 struct HookComponent {
     path: PathBuf,
@@ -68,40 +68,40 @@ struct HookComponent {
     wasm: OnceCell<Wasm>,
 }
 
-/// The answer of one hook of any kind.
+/// What one hook has answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HookJudgement {
     verdict: EventVerdict,
-    /// New arguments: a JSON object.
+    /// New arguments for the call, as a JSON object; `None` = unchanged.
     arguments: Option<String>,
-    /// The agent has to end, and why.
+    /// Why the agent has to end; `None` = it continues.
     halt: Option<String>,
     /// A text for the person.
     message: Option<String>,
-    /// A text for the model, beside the call's result.
+    /// A text for the model, behind the call's result.
     context: Option<String>,
-    /// A fault without effect on the call, for the person.
+    /// What was wrong with the hook, for the person; has no effect on the call.
     fault: Option<String>,
 }
 
-/// The answer of a hook to an event. Texts are foreign.
+/// What a hook decides about an event. Its texts are foreign.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 enum EventVerdict {
     #[default]
     Pass,
-    /// The answer to a pending question, and no more.
+    /// Answers a pending question to the person with yes; adds no right.
     Allow,
     Ask,
     Deny(String),
 }
 
 impl Hooks {
-    /// The hooks of the settings. Reads no file yet.
+    /// The hooks in the settings. Component files are read later.
     pub fn from_settings(settings: &Settings) -> Self {
         Self(settings.hooks.iter().map(Hook::from_setting).collect())
     }
 
-    /// Lets the broker start commands, for a process behind the OS sandbox.
+    /// Lets the broker start the commands, if the host runs behind the OS sandbox.
     #[must_use]
     pub fn with_broker(mut self, broker: &Broker) -> Self {
         for hook in &mut self.0 {
@@ -112,7 +112,7 @@ impl Hooks {
         self
     }
 
-    /// The hooks for an event and any of these names, in the order of `belljar.toml`.
+    /// The hooks for this event whose pattern matches one of the names, in the order of `belljar.toml`.
     fn matching_hooks(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
         self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches_any(names))
     }
@@ -123,6 +123,7 @@ impl Hooks {
 }
 
 impl Hook {
+    /// A hook from its settings, with the name that is shown.
     fn from_setting(setting: &HookSetting) -> Self {
         let HookSetting { event, matcher, action, timeout, plugin } = setting.clone();
         let (name, action) = match action {
@@ -144,8 +145,8 @@ impl Hook {
         }
     }
 
-    /// Returns whether a hook without an answer prevents the event. After an event, or for a command at a
-    /// subagent's start, there is nothing to prevent.
+    /// Returns whether the event is prevented if the hook does not answer. After an event, and for a command
+    /// at a subagent's start, nothing can be prevented.
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
             (HookEvent::PreToolUse, _)
@@ -176,7 +177,7 @@ impl HookJudgement {
         Self { fault: Some(why), ..Self::default() }
     }
 
-    /// The judgement in one word, for events.
+    /// The judgement in one word, for events: for example `deny`.
     fn event_word(&self) -> &'static str {
         match (&self.verdict, &self.halt, &self.arguments) {
             (_, Some(_), _) => "halt",

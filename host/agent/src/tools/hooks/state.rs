@@ -1,14 +1,14 @@
-//! The state of one agent's hooks.
+//! What the hooks of one agent share between calls.
 
 use std::sync::OnceLock;
 
 use tokio::sync::Mutex;
 
-/// The state of one agent's hooks.
+/// What the hooks of one agent share between calls.
 #[derive(Debug, Default)]
 pub(crate) struct HookState {
-    /// Held while hooks run. Fair, so calls keep their order.
+    /// Held while the hooks of one call run. It is fair, so calls keep their order.
     pub(crate) turn: Mutex<()>,
-    /// The reason of a hook that ends the agent.
+    /// Why the agent has to end, once a hook has said so.
     pub(crate) halted: OnceLock<String>,
 }

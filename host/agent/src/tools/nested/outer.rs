@@ -1,7 +1,7 @@
-//! A call that makes nested calls.
+//! A tool's call during which the tool makes nested calls.
 //!
-//! A nested call's place is its number, from 0. After the process died, the outer call runs again, and has to
-//! make the same nested calls as before: each is compared with the recorded call at the same place.
+//! The place of a nested call is its number, from 0. If the process dies, the outer call runs again, and must
+//! make the same nested calls: each is compared with the journal's call at the same place.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,44 +14,46 @@ use crate::replay::log::AgentPast;
 use crate::tools::nested::reply::AnswerForm;
 use crate::tools::nested::room::ReceiptRoom;
 
-/// A call that makes others.
+/// A call that makes nested calls, and their state.
 pub(crate) struct OuterCall {
-    /// The id, which begins the ids of nested calls.
+    /// The id of this call, for example `call-1`; nested calls have `call-1.1`, `call-1.2`.
     id: String,
-    /// The address of the nested calls in the journal.
+    /// The journal address of the nested calls.
     address: Arc<str>,
-    /// The journal of the nested calls, from before the process died.
+    /// The journal of the nested calls from before the process died; `None` = the call runs for the first
+    /// time.
     past: Option<Arc<AgentPast>>,
-    /// The number of nested calls so far.
+    /// The number of nested calls so far, which is the place of the next one.
     made: AtomicUsize,
-    /// The forms of the answers to nested calls, until returned.
+    /// How the answers to nested calls are divided into parts, by place, until the tool gets them.
     forms: Mutex<HashMap<usize, AnswerForm>>,
-    /// The places of nested calls that were made in this process and match the recorded call, if there is
-    /// one.
+    /// The places of nested calls that were made in this process and equal the journal's, or are not in the
+    /// journal.
     followed: Mutex<HashSet<usize>>,
-    /// The first difference from the record, as a sentence; unset = none.
+    /// The first difference from the journal, as a sentence; unset = none.
     diverged: OnceLock<String>,
-    /// The room for receipts, shared by all calls below one model call.
+    /// The bytes left for receipts, shared by all calls below one call of the model.
     room: Arc<ReceiptRoom>,
-    /// True after a question about a nested call went unanswered.
+    /// True once a question about a nested call went unanswered.
     alone: Arc<AtomicBool>,
 }
 
-/// The place of a call that a tool makes.
+/// Where a nested call belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct NestedPlace<'a> {
-    /// The outer call.
+    /// The call during which it was made.
     pub(crate) outer: &'a OuterCall,
-    /// The jar's bounds for the call; `None` = the outer call has ended, and only its subagents resume.
+    /// The bounds that the jar sets for it; `None` = the outer call has ended, and only its subagents resume.
     pub(crate) within: Option<&'a NestedScope>,
-    /// The name as called, perhaps an alias, for example `Read`.
+    /// The name that the tool's code used, which may be an alias, for example `Read`.
     pub(crate) asked: &'a str,
-    /// The digest of the call before any hook.
+    /// The digest of the call before any hook changed it.
     pub(crate) called: &'a str,
 }
 
 impl OuterCall {
-    /// Creates the record of a call. `nested` = the call's own place, if a tool made the call.
+    /// The state of a call that may make nested calls. `nested` is its own place, if a tool made this call
+    /// too.
     pub(crate) fn new(
         id: &str,
         address: Arc<str>,
@@ -84,17 +86,17 @@ impl OuterCall {
         self.past.as_ref()
     }
 
-    /// Reserves places for `calls` further calls; returns the first place.
+    /// Reserves places for this number of nested calls, and returns the first.
     pub(crate) fn reserve_places(&self, calls: usize) -> usize {
         self.made.fetch_add(calls, Ordering::Relaxed)
     }
 
-    /// The id of the call at a place.
+    /// The id of the nested call at a place, for example `call-1.2` at place 1.
     pub(crate) fn id_of(&self, place: usize) -> String {
         format!("{}.{}", self.id, place + 1)
     }
 
-    /// Stores the form of an answer until the tool gets the answer.
+    /// Keeps the form of an answer until the tool gets the answer.
     pub(crate) fn keep_form(&self, place: usize, form: AnswerForm) {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner).insert(place, form);
     }
@@ -111,8 +113,8 @@ impl OuterCall {
         forms.remove(&place).unwrap_or_default()
     }
 
-    /// INV-235: compares a call with the recorded one at the place. Returns whether they match, or nothing is
-    /// recorded.
+    /// INV-235: compares a nested call with the journal's at the same place. Returns whether they are equal;
+    /// a call that the journal does not have is accepted.
     pub(crate) fn matches_record(&self, place: usize, step: u64, called: &str) -> bool {
         if self.diverged.get().is_some() {
             return false;
@@ -130,13 +132,13 @@ impl OuterCall {
         false
     }
 
-    /// Returns whether the nested call at a place was made in this process, and is the recorded one.
+    /// Returns whether the nested call at this place was made in this process and equals the journal's.
     pub(crate) fn has_matched_call(&self, place: usize) -> bool {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner).contains(&place)
     }
 
-    /// INV-251: returns the difference from the record at the call's end: a different nested call, or
-    /// recorded nested calls that were not made again.
+    /// INV-251: what differs from the journal when the outer call ends: a different nested call, or a nested
+    /// call that was not made again. `None` = nothing.
     pub(crate) fn end_call(&self, past: &AgentPast) -> Option<String> {
         let unmade =
             past.call_places().iter().filter(|(_, place)| !self.has_matched_call(*place)).count();
@@ -149,36 +151,35 @@ impl OuterCall {
         }
     }
 
-    /// The shared room for receipts of nested calls.
+    /// The bytes left for receipts of nested calls.
     pub(crate) fn receipt_room(&self) -> &ReceiptRoom {
         &self.room
     }
 
-    /// INV-259: records an unanswered question, so that no further nested call waits for a person. Otherwise
-    /// a thousand waits would last a week.
+    /// INV-259: records that a question went unanswered, so that no further nested call asks a person.
+    /// Otherwise a thousand waits would last a week.
     pub(crate) fn record_unanswered_question(&self) {
         self.alone.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether questions about nested calls are no longer asked, because one went unanswered.
+    /// Returns whether nested calls no longer ask a person, because a question went unanswered.
     pub(crate) fn is_unattended(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// The first difference from the record, if any.
+    /// The first difference from the journal, if any.
     pub(crate) fn divergence_reason(&self) -> Option<&str> {
         self.diverged.get().map(String::as_str)
     }
 }
 
-/// A digest of a call, for recognition.
+/// A digest of a call's name and arguments, by which the call is recognised.
 pub(crate) fn call_digest(call: &ToolCall) -> String {
     let ToolCall { name, arguments, .. } = call;
     Digest::hash_bytes(format!("{}:{name}{arguments}", name.len()).as_bytes()).to_string()
 }
 
-/// The address in the journal of a call's nested calls. Subagents' addresses differ: an id of a starting call
-/// has no `@`.
+/// The journal address of the nested calls of a call. It has an `@`, which no subagent's address has.
 pub(crate) fn address_within(caller: &str, step: u64, position: usize) -> Arc<str> {
     format!("{caller}@{step}.{position}").into()
 }

@@ -1,4 +1,4 @@
-//! The way from a tool's store to its agent: calls go to the driver of the outer call.
+//! Passes nested calls from a tool's store to the task of its outer call, which executes them.
 
 use std::sync::Arc;
 
@@ -8,24 +8,24 @@ use belljar_sandbox::{
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-/// Waiting requests. A guest waits for each answer, so there is never a second one.
+/// Requests that may wait. A tool waits for each answer, so there is never a second request.
 const MAX_WAITING: usize = 1;
 
-/// Calls to be made.
+/// A request of a tool: nested calls to execute, and where to send the results.
 pub(crate) struct NestedRequest {
     pub(crate) calls: Vec<PeerCall>,
     pub(crate) within: NestedScope,
     pub(crate) reply: oneshot::Sender<Vec<PeerResult>>,
 }
 
-/// A tool's end of the port.
+/// The tool's end of the channel.
 pub(crate) struct PeersPort {
     tools: Arc<[PeerTool]>,
     requests: mpsc::Sender<NestedRequest>,
 }
 
 impl PeersPort {
-    /// Makes both ends. `tools`: the agent's tools.
+    /// Makes both ends of the channel. `tools` are the agent's tools that the tool may see.
     pub(crate) fn open(tools: Arc<[PeerTool]>) -> (Arc<Self>, mpsc::Receiver<NestedRequest>) {
         let (requests, receiver) = mpsc::channel(MAX_WAITING);
         (Arc::new(Self { tools, requests }), receiver)

@@ -1,17 +1,17 @@
-//! Converts a model's text to the result for the tool that made the call.
+//! Converts the text that a model would read to the result that a tool gets from its nested call.
 
 use belljar_sandbox::{OutputPart, PeerError, PeerResult, ToolErrorKind, ToolOutput};
 use serde::{Deserialize, Serialize};
 
 use crate::tools::answer::CallAnswer;
 
-/// The division of an answer's text, for a tool that reads it.
+/// How the text of an answer is divided into parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnswerForm {
-    /// The parts, in order; empty = a single text.
+    /// The parts, in their order; empty = the text is one part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pieces: Vec<AnswerPiece>,
-    /// The contract's variant of an error.
+    /// The kind of error, for a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<ToolErrorKind>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct AnswerForm {
 pub(crate) struct AnswerPiece {
     /// True for JSON, false for text.
     pub(crate) json: bool,
-    /// The length of the part in bytes. A line feed separates two parts.
+    /// The length of the part in bytes. One line feed separates it from the next part.
     pub(crate) bytes: usize,
 }
 
@@ -30,7 +30,7 @@ impl AnswerForm {
         Self { kind: Some(kind), ..Self::default() }
     }
 
-    /// The answer in the tool's form. Text after the last part, added by hooks, becomes a separate part.
+    /// The result for the tool. Text after the last part, which hooks have added, becomes a part of its own.
     pub(crate) fn to_peer_result(&self, answer: &CallAnswer) -> PeerResult {
         if answer.is_error {
             let kind = self.kind.unwrap_or(ToolErrorKind::Failed);
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned())]);
         let parts = form.to_peer_result(&ok("é\n\n{}\n[note]")).unwrap().parts;
         assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned()), text("\n[note]")]);
-        // What was cut or reworded is one text still.
+        // A text that was cut or changed no longer has its parts, and becomes one part.
         assert_eq!(form.to_peer_result(&ok("é")).unwrap().parts, [text("é")]);
         assert_eq!(
             AnswerForm::default().to_peer_result(&ok("a\nb")).unwrap().parts,

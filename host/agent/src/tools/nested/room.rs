@@ -1,15 +1,15 @@
-//! The room for receipts of nested calls. A model call can have a thousand nested ones, and each could keep
-//! as much as a whole receipt.
+//! Bounds the receipts of nested calls. One call of a model can have a thousand nested calls, and each
+//! receipt could be as large as a whole one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use belljar_sandbox::Receipt;
 
-/// Bytes kept of the texts and touched files of all calls below one model call: about the maximum of a single
+/// Most bytes of texts and file names in the receipts below one call of the model: about the maximum of one
 /// receipt.
 const MAX_KEPT: u64 = 1 << 20;
 
-/// The bytes left for records of nested calls.
+/// The bytes that are left for receipts of nested calls.
 #[derive(Debug)]
 pub(crate) struct ReceiptRoom(AtomicU64);
 
@@ -20,8 +20,8 @@ impl Default for ReceiptRoom {
 }
 
 impl ReceiptRoom {
-    /// INV-253: reserves the room of a receipt. Without room, texts and touched files are left out and
-    /// counted; the first refusal stays.
+    /// INV-253: reserves the bytes of a receipt. If too few are left, its texts and file names are removed
+    /// and counted; the first refusal stays in it.
     pub(crate) fn fit_receipt(&self, receipt: &mut Receipt) {
         let needed = receipt_size(receipt);
         let take = |left: u64| left.checked_sub(needed);
@@ -44,7 +44,7 @@ impl ReceiptRoom {
     }
 }
 
-/// Bytes of the lists and texts whose length a guest chooses.
+/// The bytes of the lists and texts in a receipt whose length a guest chooses.
 fn receipt_size(receipt: &Receipt) -> u64 {
     let Receipt { denials, paths_read, paths_written, hosts, logs, stdout, stderr, .. } = receipt;
     let denials = denials.iter().map(|denial| denial.facts.len() + denial.what.len());

@@ -1,4 +1,5 @@
-//! Makes the nested calls of a tool during its own call, in the same task, so that all end with the outer call.
+//! Executes the nested calls of a tool within the tool's own call, in the same task, so that all end with the
+//! outer call.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::tools::nested::port::{NestedRequest, PeersPort};
 use crate::tools::result::{self, ExecutedCall};
 
 impl CallExecutor<'_> {
-    /// Calls a component of the jar, and makes its nested calls.
+    /// Calls a component of the jar, and executes the calls that it makes meanwhile.
     pub(crate) async fn call_jar(
         &self,
         jar: &Jar,
@@ -64,7 +65,7 @@ impl CallExecutor<'_> {
                     if outer.divergence_reason().is_some() {
                         break None;
                     }
-                    // An error: the asking tool has ended, and so does its call.
+                    // Sending fails only if the tool has ended, and then its call has ended too.
                     let _ = reply.send(answers);
                 }
                 ended = &mut running => {
@@ -77,8 +78,8 @@ impl CallExecutor<'_> {
         self.finish_outer(call, &outer, ended, machine).await
     }
 
-    /// Waits for the result of a call with nested calls; `None` = the call was ended, because its nested
-    /// calls differ from the record.
+    /// Waits for the outer call's result while its nested calls are executed. `None` = the call was ended,
+    /// because its nested calls differ from the journal.
     async fn finish_outer(
         &self,
         call: PlacedCall<'_>,
@@ -102,7 +103,8 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// INV-241: the source of a repeatable call's times and random numbers: the recorded one, if any.
+    /// INV-241: the source of times and random numbers for a repeatable call: the stored one if the call is
+    /// repeated.
     pub(crate) fn course_of(
         &self,
         call: PlacedCall<'_>,
@@ -121,15 +123,15 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// INV-232: ends the nested calls of an ended call. Cancelled calls end by themselves and have receipts;
-    /// other calls are dropped.
+    /// INV-232: ends the nested calls of an outer call that has ended. Cancelled calls end by themselves and
+    /// have receipts; others are dropped.
     async fn let_end(&self, answering: impl Future<Output = Vec<PeerResult>>) {
         if self.stop.is_cancelled() || self.job.budget.is_cancelled() {
             let _ = answering.await;
         }
     }
 
-    /// Makes calls side by side as far as their kinds allow, like a step's calls. Returns a result for each.
+    /// Executes several nested calls, side by side where their kinds allow it, and returns a result for each.
     async fn answer_all(
         &self,
         asked: Vec<PeerCall>,
@@ -178,7 +180,7 @@ impl CallExecutor<'_> {
     }
 }
 
-/// The calls without a result yet. Dropping this ends the calls, each with a receipt.
+/// The nested calls that have no result yet. When dropped, ends each with a receipt.
 struct OpenCalls<'a, 'j> {
     agent: &'a CallExecutor<'j>,
     calls: Vec<PlacedCall<'a>>,
@@ -193,8 +195,8 @@ impl Drop for OpenCalls<'_, '_> {
     }
 }
 
-/// INV-230: decides about a tool's call. A missing name, a name that the agent lacks and a name that the
-/// tool's manifest does not request get the same answer.
+/// INV-230: decides about a nested call. An unknown tool, a tool that the agent may not use and a tool that
+/// the calling tool's manifest does not request get the same answer.
 fn decide_nested(
     call: &ToolCall,
     within: &NestedScope,
@@ -204,15 +206,16 @@ fn decide_nested(
     let own = match dispatcher.translate_call(call) {
         Ok(own) => own,
         Err(refusal) => {
-            // About a denied name the tool learns nothing, not even whether the arguments are well formed.
+            // The tool must learn nothing about a denied name, not even whether the arguments are well
+            // formed.
             let known = peers.iter().any(|it| it.name == call.name && can_reach_peer(within, it));
             let refused = || not_allowed(call, within, dispatcher, peers);
             return (None, CallDecision::Refuse(if known { refusal } else { refused() }));
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
-    // INV-255: a tool that was not shown cannot be called, and the refusal of a denied name does not reveal
-    // that its component is waiting.
+    // INV-255: the code of a tool can call only tools that were shown, and the refusal does not reveal
+    // whether a component exists.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
     let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers_tool(tool) {
         CallDecision::Refuse(not_allowed(call, within, dispatcher, peers))
@@ -232,7 +235,7 @@ fn can_reach_peer(within: &NestedScope, peer: &PeerTool) -> bool {
     within.may_call(peer.tool.as_str()) && !within.is_waiting(peer.tool.as_str())
 }
 
-/// The refusal of a tool's call. The decision's source is the agent's own, otherwise the calling tool's
+/// The refusal of a nested call. The deciding source is the agent's rights, or else the calling tool's
 /// manifest.
 fn not_allowed(
     call: &ToolCall,
