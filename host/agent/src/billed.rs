@@ -11,7 +11,7 @@ use belljar_model::ModelReply;
 use crate::agent_loop::machine::count_usage;
 use crate::limits::MAX_BYTES_PER_TOKEN;
 
-/// Remembered steps of one agent with one model: about as many as a turn has.
+/// Remembered steps of an agent with one model: about as many as a turn has.
 const MAX_STEPS: usize = 8;
 
 /// Most remembered pairs of agent and model. Beyond it all are forgotten, and learnt again.
@@ -21,7 +21,7 @@ const MAX_AGENTS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct AgentBills(Mutex<HashMap<(AgentId, String), Arc<RecentBills>>>);
 
-/// The bills of the last steps of one agent with one model.
+/// The bills of the last steps of an agent with one model.
 #[derive(Debug, Default)]
 pub(crate) struct RecentBills(Mutex<VecDeque<StepBill>>);
 

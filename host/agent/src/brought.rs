@@ -52,7 +52,7 @@ pub struct CallerInput {
     /// The JSON Schema that the answer must fit; `None` = any text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<Value>,
-    /// Most output tokens of one answer of the model.
+    /// Most output tokens of an answer of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Sampling temperature.
@@ -197,7 +197,7 @@ impl CallerInput {
     }
 }
 
-/// Checks the name, description and schema size of one tool. `at` is its position, from 0.
+/// Checks the name, description and schema size of a tool. `at` is its position, from 0.
 fn check_tool(at: usize, tool: &ToolSpec) -> Result<(), UnfitInput> {
     let unfit =
         |part: &str, why: String| Err(UnfitInput { at: format!("tools[{at}].{part}"), why });

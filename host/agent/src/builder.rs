@@ -155,7 +155,7 @@ impl Agent {
         &self.agent
     }
 
-    /// The state that all runs of this agent share, for [`crate::run()`] with a custom [`RunSpec`].
+    /// The state that all runs of the agent share, for [`crate::run()`] with a custom [`RunSpec`].
     pub fn host(&self) -> &Host {
         &self.host
     }

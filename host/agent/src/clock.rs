@@ -1,4 +1,4 @@
-//! The time and the random numbers of a run. They are passed in, so that tests can fix both.
+//! The time and the random numbers of a run. They are passed in, so tests can fix both.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};

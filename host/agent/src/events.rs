@@ -369,7 +369,7 @@ pub enum TextRetention {
     All,
 }
 
-/// Numbers the events of one run and sends them to the sink. Without a listener no event is made.
+/// Numbers the events of a run and sends them to the sink. Without a listener no event is made.
 #[derive(Clone)]
 pub struct EventEmitter {
     sink: EventSink,
@@ -434,7 +434,7 @@ impl fmt::Debug for EventSink {
 impl EventEmitter {
     /// Creates the emitter of a run. `first` is the number of its first event, above 0 if the run resumes.
     pub fn new(sink: EventSink, run: RunId, first: u64) -> Self {
-        // Question numbers also start here, so that a resumed run does not use a number again.
+        // Question numbers also start here, so a resumed run does not use a number again.
         let questions = Arc::new(AtomicU64::new(first));
         Self { sink, run, seq: Arc::new(AtomicU64::new(first)), questions }
     }

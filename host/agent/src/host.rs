@@ -59,7 +59,7 @@ pub struct Host {
     pub data: Option<PathBuf>,
     /// Time and random ids. Default: the machine's.
     pub clock: Arc<dyn Clock>,
-    /// The text index of agents, skills and tools. Default: none, so that contexts list everything.
+    /// The text index of agents, skills and tools. Default: none, so contexts list everything.
     pub search: Arc<dyn CatalogueSearch>,
     /// What models have billed for the latest steps of each agent.
     pub(crate) billed: Arc<AgentBills>,
@@ -116,13 +116,13 @@ impl Host {
         }
     }
 
-    /// A command for the operator, with the options for this host's tenant and data directory.
+    /// A command for the operator, with the options for the host's tenant and data directory.
     pub fn for_its_tenant(&self, command: &str) -> String {
         command_of(command, self.tenant.as_deref(), self.data.as_deref())
     }
 
     /// The owner to whom threads for one kind of work are counted, for example `TENANT/overlays`. Each kind
-    /// has a share of the tenant's threads, so that no kind waits for another.
+    /// has a share of the tenant's threads, so no kind waits for another.
     pub(crate) fn owner_of(&self, share: &str) -> String {
         format!("{}/{share}", self.tenant.as_deref().unwrap_or_default())
     }
@@ -144,14 +144,14 @@ impl Host {
         Self { billed: Arc::clone(&before.billed), ..self }
     }
 
-    /// This host for one run of these agents. Replies to tools are searched for the secrets of these agents;
+    /// The host for a run of these agents. Replies to tools are searched for the secrets of these agents;
     /// that is enough, because subagents have no further rights.
     pub(crate) fn for_run<'a>(&self, agents: impl IntoIterator<Item = &'a ResolvedAgent>) -> Self {
         let names = agents.into_iter().flat_map(|agent| agent.rights.secrets()).cloned();
         Self { secrets: self.secrets.for_run(&names.collect()), ..self.clone() }
     }
 
-    /// The agents open to delegation in this workspace, listed again only if the library has changed.
+    /// The agents open to delegation in the workspace, listed again only if the library has changed.
     pub(crate) fn delegate_listing(&self, workspace: &Path) -> Arc<DelegateListing> {
         let catalog = self.library.catalog();
         let mut cached = self.listing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,13 +55,13 @@ pub use agent_loop::job::caps_of_run;
 pub use agent_loop::machine::{
     PartialAnswer, count_usage, cut_off, hold_tokens, message_bytes, prompt_bytes,
 };
-/// Needed with [`AgentBuilder`], so that a program needs no other crate.
+/// Needed with [`AgentBuilder`], so a program needs no other crate.
 pub use belljar_catalogue::StockTool;
-/// Messages and tools of a caller, so that a crate of callers needs no other crate.
+/// Messages and tools of a caller, so a crate of callers needs no other crate.
 pub use belljar_model::{
     ChatMessage, Effort, Image, ImageError, Sampling, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
-/// A part of a tool's output, so that a crate of callers needs no other crate.
+/// A part of a tool's output, so a crate of callers needs no other crate.
 pub use belljar_sandbox::OutputPart;
 pub use brought::{BroughtError, CallerInput, UnfitInput};
 pub use builder::{Agent, AgentBuildError, AgentBuilder};

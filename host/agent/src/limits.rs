@@ -6,11 +6,11 @@ use std::time::Duration;
 /// parts. The limit of the model's wire format is higher, so this limit is reached first.
 pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
-/// Most tool calls of one step that are executed. Models make a handful; each further call is answered with
+/// Most tool calls of a step that are executed. Models make a handful; each further call is answered with
 /// an error and costs no work.
 pub const MAX_CALLS_PER_STEP: usize = 32;
 
-/// Most bytes of one answer's text that are kept. Several times the largest output of any provider, because
+/// Most bytes of an answer's text that are kept. Several times the largest output of any provider, because
 /// the limit only guards against a model implementation that ignores its own.
 pub const MAX_REPLY_BYTES: usize = 8 << 20;
 
@@ -62,7 +62,7 @@ pub const MAX_SCHEMAS_MEMORY: u64 = 32 << 20;
 /// Bytes of the cache that the regex matcher has for one pattern and direction.
 pub const PATTERN_CACHE: usize = 32 << 10;
 
-/// Most steps of all checks of one answer and its calls. A step is one schema node for one node of the value,
+/// Most steps of all checks of an answer and its calls. A step is one schema node for one node of the value,
 /// or one pattern state for one byte of text. 100 million steps last four seconds at worst (40 ns a step,
 /// measured with `a[ab]{850}[^ab]`).
 pub const MAX_CHECK_STEPS: u64 = 100_000_000;
@@ -88,7 +88,7 @@ pub const MAX_NAME_BYTES: usize = 128;
 /// and a rate-limited provider busy without flooding it.
 pub const PARALLEL_CHILDREN: usize = 3;
 
-/// Most subagents of one run. Budgets bound their usage; this bounds the number of records.
+/// Most subagents of a run. Budgets bound their usage; this bounds the number of records.
 pub const MAX_CHILDREN_PER_RUN: usize = 4_096;
 
 /// Most steps of a subagent with the profile `small`, if its grant states no number. A small context has no
@@ -146,7 +146,7 @@ pub const MAX_OPTIONS: usize = 10;
 /// Most bytes of a person's answer to a question that a model reads.
 pub const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// Most structured findings of one agent.
+/// Most structured findings of an agent.
 pub const MAX_FINDINGS: usize = 500;
 
 /// Most bytes of one text of a finding, for example its detail.
@@ -199,7 +199,7 @@ pub const MAX_KEPT_TASK_BYTES: usize = 16 << 10;
 /// estimate that is too large is safer than one that is too small.
 pub const BYTES_PER_TOKEN: u64 = 3;
 
-/// Most bytes of a description, and of the instructions, that the text index reads of one entry.
+/// Most bytes of a description, and of the instructions, that the text index reads of an entry.
 pub const MAX_SEARCHED_TEXT: usize = 4 << 10;
 
 /// Most bytes of a message that are searched for words.

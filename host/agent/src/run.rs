@@ -53,7 +53,7 @@ pub struct RunSpec {
     pub model: Option<String>,
     /// The workspace: for records, and for the grants of subagents. Its mount is in the rights.
     pub workspace: PathBuf,
-    /// Limits of this run, which lower the granted limits, for example from `--max-steps`.
+    /// Limits of the run, which lower the granted limits, for example from `--max-steps`.
     pub limits: LimitsRequest,
     /// True = a blocked agent runs with the rights it has.
     pub partial: bool,

@@ -67,7 +67,7 @@ pub(crate) fn agent(job: &AgentJob) -> Span {
     )
 }
 
-/// The outermost span of an agent's log lines, so that for example a logged refusal names its tenant and
+/// The outermost span of an agent's log lines, so for example a logged refusal names its tenant and
 /// agent. It belongs to no trace.
 pub(crate) fn lines_of(job: &AgentJob) -> Span {
     let tenant = job.shared.host.tenant.as_deref().unwrap_or(OWN_TENANT);
@@ -91,7 +91,7 @@ pub(crate) fn agent_ended(span: &Span, outcome: &Outcome) {
     span.record("belljar.tool_calls", signed_amount(outcome.usage.tool_calls));
 }
 
-/// The span of one request to the model.
+/// The span of a request to the model.
 pub fn step_span(model: &ResolvedModel, step: u64) -> Span {
     let (provider, model) = provider_and_model(model);
     info_span!(

@@ -17,10 +17,10 @@ mod index;
 
 use index::CatalogIndex;
 
-/// The most similar names that an error suggests for an unknown name.
+/// The most similar names that an error about an unknown name suggests.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Folders whose files are unused until a person activates them.
+/// The name of folders whose files are not used until a person moves them out.
 const QUARANTINE: &str = "drafts";
 
 /// A file that a scan found.
@@ -49,7 +49,7 @@ pub enum ScannedContent {
     Altered,
 }
 
-/// An agent of the catalogue, or a team or a skill.
+/// One agent, team or skill of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogEntry<D = AgentDefinition> {
     /// The id, scope included.
@@ -76,7 +76,7 @@ pub struct SkippedFile {
 pub enum SkipReason {
     /// The file is invalid.
     Invalid(Vec<Diagnostic>),
-    /// The agent of this other file has the name already.
+    /// An entry with the same name was read before, from this file.
     Duplicate(PathBuf),
     /// The file is below a `drafts` folder.
     Quarantined,
@@ -172,7 +172,7 @@ impl SourceFile {
     }
 }
 
-/// Folders of copies and of what is no longer meant, whose files do not displace others of their name.
+/// Names of folders for copies and old files, which do not displace other files of the same name.
 const SET_ASIDE: &[&str] = &[
     "archive",
     "archived",
@@ -349,6 +349,7 @@ impl<D: CatalogItem> Catalog<D> {
         suggest::find_nearest(name, libraries)
     }
 
+    /// The error for a name that no entry has: similar names, and a broken file that may define it.
     fn not_found(&self, name: &str, slug: Option<&Slug>) -> NotFound {
         let slugs = self.entries.iter().map(|entry| entry.id.slug.as_str());
         // A file that was classified as no agent may still be meant as one.
@@ -385,7 +386,7 @@ impl<D: CatalogItem> Catalog<D> {
 }
 
 impl<D: CatalogItem> Catalog<D> {
-    /// Whether the path of an unused file yields this name: a draft, a broken file, or a duplicate.
+    /// Whether the path of an unused file (a draft, a broken file, a duplicate) would give this name.
     pub(crate) fn has_unused(&self, slug: &Slug) -> bool {
         self.index.unused.contains(slug)
     }
@@ -430,12 +431,13 @@ impl<D: CatalogItem> Catalog<D> {
 
 struct CatalogBuilder<D> {
     catalog: Catalog<D>,
-    /// The index of the entry with each id.
+    /// For each id in use, the index of its entry.
     taken: BTreeMap<AgentId, usize>,
     project_override: bool,
 }
 
 impl<D: CatalogItem> CatalogBuilder<D> {
+    /// Parses a file and adds its entry, or the reason why it is not used.
     fn add_file(&mut self, file: SourceFile, context: &D::Context) {
         let folders = file.path_below_root().parent().into_iter().flat_map(Path::components);
         let draft =
@@ -480,6 +482,7 @@ impl<D: CatalogItem> CatalogBuilder<D> {
         }
     }
 
+    /// Adds an entry, unless its name is in use. A workspace's entry may replace the home's entry.
     fn insert_entry(&mut self, entry: CatalogEntry<D>) {
         if let Some(first) = self.taken.get(&entry.id) {
             return self.refuse_duplicate(*first, entry, "rename one of them");
@@ -497,7 +500,7 @@ impl<D: CatalogItem> CatalogBuilder<D> {
         self.catalog.entries.push(entry);
     }
 
-    /// Reports a later file whose name is already used.
+    /// Reports a later file whose name is in use already.
     fn refuse_duplicate(&mut self, first: usize, entry: CatalogEntry<D>, hint: &str) {
         let Some(taken) = self.catalog.entries.get(first) else { return };
         let other = taken.definition.path().to_path_buf();
@@ -518,7 +521,7 @@ impl<D: CatalogItem> CatalogBuilder<D> {
         self.skip_file(entry.id.scope, path, SkipReason::Duplicate(other));
     }
 
-    /// Replaces a home agent by a workspace's agent.
+    /// Replaces the home's entry of a name by the workspace's.
     fn replace_home_entry(&mut self, first: usize, home: AgentId, entry: CatalogEntry<D>) {
         let path = entry.definition.path().to_path_buf();
         self.taken.remove(&home);
@@ -536,6 +539,7 @@ impl<D: CatalogItem> CatalogBuilder<D> {
         self.skip_file(old.id.scope, gone, SkipReason::Duplicate(path));
     }
 
+    /// Adds a finding about a file as a whole.
     fn add_diagnostic(
         &mut self,
         path: &Path,

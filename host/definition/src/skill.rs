@@ -27,10 +27,10 @@ const MAX_FIRST_LINE: usize = 1_024;
 /// The most triggers of one skill.
 const MAX_TRIGGERS: usize = 32;
 
-/// The range of a trigger's length, in characters, because shorter words occur in every text.
+/// The shortest and longest trigger, in characters. A shorter word would occur in every text.
 const TRIGGER_LENGTH: (usize, usize) = (3, 100);
 
-/// The lower-case name of a skill's file in a folder of its own.
+/// The name, in lower case, of a skill's file in a folder of its own.
 const SKILL_FILE: &str = "skill.md";
 
 /// The spellings of the field that hides a skill from models.
@@ -49,15 +49,15 @@ const KEYS: &[&str] =
 pub struct SkillDefinition {
     /// The name for people, as written; else the folder's or the file's.
     pub name: String,
-    /// The name for look-up, for example `release-notes`.
+    /// The name by which it is found, for example `release-notes`.
     pub slug: Slug,
     /// The situation in which to use the skill; not blank.
     pub description: String,
-    /// Words and phrases; a task that contains one adds the skill.
+    /// Words and phrases: a task that contains one of them triggers the skill.
     pub triggers: Vec<String>,
-    /// The callers that the author permits.
+    /// Who may load the skill, by the author.
     pub callers: SkillCallers,
-    /// The fields about the use of the skill: remaining tools, a model, arguments.
+    /// What the author says about the use of the skill: tools, a model, arguments.
     pub terms: UseTerms,
     /// The text: every byte after the frontmatter; not blank.
     pub body: String,
@@ -65,14 +65,14 @@ pub struct SkillDefinition {
     pub path: PathBuf,
 }
 
-/// The callers that may load a skill; by default all.
+/// Who may load a skill; by default everyone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillCallers {
-    /// Whether a model may load the skill, with `use_skill` or by a trigger in its task.
-    /// `disable-model-invocation: true` forbids both.
+    /// Whether a model may load the skill, by `use_skill` or because its task has a trigger. False with
+    /// `disable-model-invocation: true`.
     pub model: bool,
-    /// Whether a person may load the skill, with a command of an editor or a prompt of an MCP client.
-    /// `user-invocable: false` forbids both.
+    /// Whether a person may load the skill, by a command in an editor or a prompt in an MCP client. False
+    /// with `user-invocable: false`.
     pub person: bool,
 }
 
@@ -95,8 +95,8 @@ impl CatalogItem for SkillDefinition {
 
     type Context = ();
 
-    /// Accepts `SKILL.md` at any depth, and the markdown files of the folder itself; other files in a skill's
-    /// folder are its material.
+    /// Accepts each `SKILL.md` at any depth, and markdown files directly in the folder. Other files are
+    /// material of a skill.
     fn accepts_path(below: &Path) -> bool {
         if is_skill_file(below) {
             return true;
@@ -166,6 +166,7 @@ fn is_skill_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(SKILL_FILE))
 }
 
+/// The result for a file that has no frontmatter: an error for a `SKILL.md`, otherwise no skill.
 fn reject_unsplit(path: &Path, why: NoSplit) -> FileRead<SkillDefinition> {
     // A `SKILL.md` is always meant as a skill; another file without frontmatter may be anything.
     if is_skill_file(path) {
@@ -183,7 +184,7 @@ fn reject_unsplit(path: &Path, why: NoSplit) -> FileRead<SkillDefinition> {
     FileRead::Other { reason: no_agent(path, why) }
 }
 
-/// Parses a skill without frontmatter: the whole file is its body.
+/// Reads a file without frontmatter as a skill: the whole file is its body.
 fn read_plain_skill(
     path: &Path,
     bytes: &[u8],
@@ -214,7 +215,8 @@ fn read_plain_skill(
     })
 }
 
-/// The first line of a text with words: not a rule, comment, picture, code fence or empty heading.
+/// The first line of a text that has words. Rules, comments, pictures, code fences and empty headings are
+/// skipped.
 pub(crate) fn first_line(body: &str) -> Option<String> {
     const SILENT: [&str; 4] = ["```", "~~~", "<!--", "!["];
     let lines = body.split(['\n', '\r']).map(|line| line.trim_start_matches('#').trim());
@@ -223,6 +225,7 @@ pub(crate) fn first_line(body: &str) -> Option<String> {
     Some(line.chars().take(MAX_FIRST_LINE).collect())
 }
 
+/// Reads a skill from its frontmatter and body.
 fn read_skill(
     path: &Path,
     split: &FrontmatterSplit<'_>,
@@ -265,6 +268,7 @@ pub(crate) fn parse_frontmatter(
     }
 }
 
+/// Reads `name`, or takes the name from the path, with the slug.
 fn read_name(path: &Path, fields: &mut UnreadFields<'_, '_>) -> Option<(String, Slug)> {
     let written = fields.optional_text("name").filter(|name| !name.trim().is_empty());
     let at = fields.field_position("name");
@@ -347,8 +351,8 @@ fn read_triggers(fields: &mut UnreadFields<'_, '_>) -> Option<Vec<String>> {
     Some(triggers)
 }
 
-/// Whether the file restricts its callers by a field with one of these names. An unknown value restricts too,
-/// because the author may have meant a restriction.
+/// Whether the file has a field with one of these names whose value means `restricts`. An unknown value
+/// counts as that too, because the author may have meant a restriction.
 fn is_stated(names: &[&str], restricts: bool, fields: &mut UnreadFields<'_, '_>) -> bool {
     let mut is_stated = false;
     while let Some((key, node)) = fields.take_matching(|name| names.contains(&name)) {

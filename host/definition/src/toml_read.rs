@@ -1,4 +1,4 @@
-//! Parses TOML with positions: each error has its place and the likely intention.
+//! Parses TOML with positions: each error has its position and the key that was probably meant.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,11 +20,11 @@ pub const MAX_TOML: usize = 1 << 20;
 /// The most entries of one list.
 const MAX_LIST: usize = 1_000;
 
-/// The longest file whose syntax errors are all collected, in bytes, because each error is a separate text,
-/// and a file can have one for every two bytes. For a longer file only the first error is reported.
+/// The longest file, in bytes, whose syntax errors are all collected. Each error is a text, and a file can
+/// have one for every two bytes; of a longer file only the first error is reported.
 const MAX_ALL_ERRORS: usize = 64 << 10;
 
-/// Bytes between two stored counts of [`ColumnIndex`].
+/// Bytes of text between two counts that a [`ColumnIndex`] stores.
 const COLUMN_BLOCK: usize = 256;
 
 /// A value with its position.
@@ -38,12 +38,13 @@ pub(crate) struct TomlReader<'t, 'p> {
     pub(crate) findings: FileFindings<'p>,
 }
 
-/// The number of characters before each block of a text, so that a column is found without counting a whole
-/// line, because a file may be one line with a finding at each word.
+/// Stores the number of characters before each block of a text, so a column is found without counting a
+/// whole line: a file may be one long line with a finding at each word.
 #[derive(Debug, Default)]
 struct ColumnIndex(Vec<usize>);
 
 impl ColumnIndex {
+    /// Counts the characters of a text, block by block.
     fn from_text(text: &str) -> Self {
         let mut before = vec![0];
         let mut characters = 0;
@@ -68,6 +69,7 @@ fn count_char_starts(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
+/// Parses a text; the error has all syntax errors, or only the first of a long file.
 fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<toml::de::Error>> {
     if text.len() > MAX_ALL_ERRORS {
         return DeTable::parse(text).map_err(|first| vec![first]);
@@ -139,8 +141,8 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         }
     }
 
-    /// Reports a value of the wrong kind. The value is not quoted, because people sometimes write a key where
-    /// the name of a key belongs.
+    /// Reports a value of the wrong kind. The value itself is not shown, because people sometimes write a key
+    /// where the name of a key belongs.
     pub(crate) fn report_wrong_kind<T>(
         &mut self,
         name: &str,
@@ -164,7 +166,8 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         None
     }
 
-    /// Reports an unsuitable value of the right kind, also without quoting it.
+    /// Reports a value that has the right kind and is not accepted. The value itself is not shown, as in
+    /// [`TomlReader::report_wrong_kind`].
     pub(crate) fn report_unfit_value<T>(
         &mut self,
         name: &str,
@@ -176,6 +179,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         None
     }
 
+    /// The value as a table, or a report that it is none.
     pub(crate) fn read_table<'a>(
         &mut self,
         name: &str,
@@ -187,6 +191,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         }
     }
 
+    /// The value as a text, or a report that it is none.
     pub(crate) fn text_of<'a>(&mut self, name: &str, item: &'a Item<'_>) -> Option<&'a str> {
         match item.get_ref().as_str() {
             Some(text) => Some(text),
@@ -199,6 +204,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         self.text_of(name, item).map(str::to_owned)
     }
 
+    /// The boolean under a key; `None` = absent, or invalid and reported.
     pub(crate) fn read_boolean(&mut self, table: &DeTable<'t>, name: &str) -> Option<bool> {
         let item = table.get(name)?;
         match item.get_ref().as_bool() {
@@ -207,6 +213,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         }
     }
 
+    /// The whole number under a key; `None` = absent, or invalid and reported.
     pub(crate) fn read_number(&mut self, table: &DeTable<'t>, name: &str) -> Option<u64> {
         let item = table.get(name)?;
         match parse_number(item) {
@@ -215,6 +222,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         }
     }
 
+    /// The number under a key, whole or not; `None` = absent, or invalid and reported.
     pub(crate) fn read_float(&mut self, table: &DeTable<'t>, name: &str) -> Option<f64> {
         let item = table.get(name)?;
         let value = match item.get_ref() {
@@ -244,7 +252,7 @@ impl<'t, 'p> TomlReader<'t, 'p> {
         }
     }
 
-    /// Reads a list of parsed texts. An invalid one is reported and left out.
+    /// Reads a list of texts and parses each. An invalid text is reported and left out.
     pub(crate) fn read_parsed_list<T>(&mut self, name: &str, item: &Item<'t>) -> Option<Vec<T>>
     where
         T: FromStr,
@@ -333,7 +341,7 @@ mod tests {
     fn the_place_of_a_finding_costs_the_same_at_both_ends_of_a_line() {
         let text = "é".repeat(MAX_TOML / 2);
         let columns = ColumnIndex::from_text(&text);
-        // Counted from the start of the line these would be half a terabyte.
+        // If each count began at the start of the line, these would read half a terabyte.
         let sum: usize = (0..1_000_000).map(|_| columns.characters_before(&text, text.len())).sum();
         assert_eq!(sum, 1_000_000 * MAX_TOML / 2);
     }

@@ -20,7 +20,8 @@ const MAX_DEPTH: usize = 16;
 /// Keys, values and lists in all, after aliases are expanded; the largest public file has about 200.
 const MAX_NODES: usize = 10_000;
 
-/// Anchors, and their uses. Hardly any file has one, but a file that expands enormously needs many.
+/// Most anchors, and most uses of anchors. Hardly any file has one, and a file that expands enormously needs
+/// many.
 const MAX_ALIASES: usize = 32;
 
 /// A value with its position.
@@ -28,7 +29,7 @@ const MAX_ALIASES: usize = 32;
 pub(crate) struct YamlNode {
     pub(crate) value: YamlValue,
     pub(crate) at: FilePosition,
-    /// The spelling of a scalar that is not a string, for example `007` or `1.10`.
+    /// The text of a scalar that is no string, as written, for example `007` or `1.10`.
     pub(crate) written: Option<String>,
 }
 
@@ -67,12 +68,12 @@ pub(crate) enum YamlErrorKind {
     Syntax,
     /// A key occurs twice.
     Duplicate,
-    /// Too costly, or with text hidden from a person: not repaired.
+    /// Too costly to parse, or with text that a person would not see: not repaired.
     Hostile,
 }
 
 impl YamlNode {
-    /// A scalar as text; a number or boolean as written.
+    /// A scalar as text. A number or boolean is returned as it was written.
     pub(crate) fn as_text(&self) -> Option<&str> {
         match &self.value {
             YamlValue::Text(text) => Some(text),
@@ -131,14 +132,15 @@ pub(crate) fn parse_document(yaml: &str, first_line: u32) -> Result<YamlNode, Ya
     }
 }
 
-/// The position of a lone carriage return. This parser ends a line there; other programs do not, and on a
-/// terminal the text after it covers the text before.
+/// The position of a carriage return without a line feed. This parser ends a line there but other programs do
+/// not, and on a terminal the text after it covers the text before.
 fn lone_return(yaml: &str) -> Option<FilePosition> {
     let bytes = yaml.as_bytes();
     let alone = |at: &usize| bytes.get(*at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n');
     (0..bytes.len()).find(alone).map(|at| place_of(yaml, at))
 }
 
+/// The parser's limits, all set to this module's constants.
 fn parser_options() -> serde_yaml::Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -169,6 +171,7 @@ fn parser_options() -> serde_yaml::Options {
     }
 }
 
+/// Converts the parser's tree to one with positions in the file.
 fn convert_node(raw: Spanned<RawYaml>, yaml: &str, first_line: u32) -> YamlNode {
     let at = to_position(&raw.referenced, first_line);
     let written = match raw.value {
@@ -196,8 +199,8 @@ fn convert_node(raw: Spanned<RawYaml>, yaml: &str, first_line: u32) -> YamlNode 
     YamlNode { value, at, written }
 }
 
-/// The first value with an author's own tag. The parser drops tags, so `!Write` would be nothing, and
-/// `!except [Bash]` only the list.
+/// The first value with a tag of the author's own, for example `!Write`. The parser drops tags, so the value
+/// would lose its meaning: `!except [Bash]` would be the list alone.
 fn find_tagged(raw: &Spanned<RawYaml>, yaml: &str) -> Option<serde_yaml::Location> {
     if has_tag(&raw.defined, yaml) {
         return Some(raw.defined);
@@ -213,6 +216,7 @@ fn find_tagged(raw: &Spanned<RawYaml>, yaml: &str) -> Option<serde_yaml::Locatio
     }
 }
 
+/// Whether a value has a tag of the author's own.
 fn has_tag(location: &serde_yaml::Location, yaml: &str) -> bool {
     let Some(start) = location.span().byte_offset().and_then(|at| usize::try_from(at).ok()) else {
         return false;
@@ -226,6 +230,7 @@ fn has_tag(location: &serde_yaml::Location, yaml: &str) -> bool {
     own(after) || own(last)
 }
 
+/// The text of a value as written.
 fn source_text(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset()?).ok()?;
@@ -233,6 +238,7 @@ fn source_text(location: &serde_yaml::Location, yaml: &str) -> Option<String> {
     Some(yaml.get(start..end)?.trim().to_owned())
 }
 
+/// The position in the file of a position in the YAML text.
 fn to_position(location: &serde_yaml::Location, first_line: u32) -> FilePosition {
     let clip = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     match clip(location.line()) {
@@ -244,6 +250,7 @@ fn to_position(location: &serde_yaml::Location, first_line: u32) -> FilePosition
     }
 }
 
+/// The error of the parser as a message with a position, a hint and a kind.
 fn explain_error(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> YamlError {
     let at = error.location().map_or(FilePosition { line: first_line, column: 0 }, |found| {
         to_position(&found, first_line)
@@ -273,7 +280,7 @@ fn explain_error(error: &serde_yaml::Error, yaml: &str, first_line: u32) -> Yaml
     YamlError { at, message, hint, kind }
 }
 
-/// An own message for valid YAML that would cost too much.
+/// The message and hint about valid YAML that would cost too much; `None` = another error.
 fn explain_cost_error(error: &serde_yaml::Error) -> Option<(String, &'static str)> {
     use serde_yaml::Error as E;
     use serde_yaml::budget::BudgetBreach as Breach;

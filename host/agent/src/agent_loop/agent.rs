@@ -1,4 +1,4 @@
-//! The running agent, and the trait of its effects, so that the loop is the same before and after a restart.
+//! The running agent, and the trait of its effects, so the loop is the same before and after a restart.
 //! `LiveEffects` (`live.rs`) performs the effects; `ReplayingEffects` (`replay/replaying.rs`) first returns
 //! stored results from the journal.
 
@@ -57,7 +57,7 @@ pub(crate) trait AgentEffects: Send + Sync {
     /// the note.
     async fn match_library(&self, agent: &RunningAgent<'_>) -> Option<String>;
 
-    /// Charges a step for the model's next answer, before the request, so that parallel agents never exceed a
+    /// Charges a step for the model's next answer, before the request, so parallel agents never exceed a
     /// shared budget.
     fn take_step(&self, agent: &RunningAgent<'_>, machine: &AgentLoop) -> NextStep;
 
@@ -127,7 +127,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         None
     }
 
-    /// Returns whether this call had begun before the process died, and now runs again.
+    /// Returns whether the call had begun before the process died, and now runs again.
     fn had_begun(&self, _: PlacedCall<'_>) -> bool {
         false
     }

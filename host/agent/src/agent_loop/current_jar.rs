@@ -1,5 +1,5 @@
 //! The jar and the layers in which an agent's calls run now: those of its job, or of the worktree that it has
-//! entered. INV-215: the jar is closed before the layers change, so that no store writes to the earlier
+//! entered. INV-215: the jar is closed before the layers change, so no store writes to the earlier
 //! layers.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -38,7 +38,7 @@ use crate::tools::builtin::worktree;
 use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::trace;
 
-/// Runs one agent to its end and returns its outcome. On return none of its work is running, or the outcome
+/// Runs an agent to its end and returns its outcome. On return none of its work is running, or the outcome
 /// names the unfinished work.
 pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
@@ -370,7 +370,7 @@ impl RunningAgent<'_> {
             let mut listen = |event| job.on_event(event, &mut partial, &mut stops);
             tokio::select! {
                 biased;
-                // Dropping the request closes the connection, so that a model which ignores the token stops
+                // Dropping the request closes the connection, so a model which ignores the token stops
                 // too.
                 () = self.stop.cancelled() => Some(Err(ModelError::Cancelled)),
                 reply = job.model.model.chat(machine.request(), &cx, &mut listen) => Some(reply),
@@ -508,7 +508,7 @@ impl From<UnansweredRequest> for LoopInput {
 }
 
 impl AgentJob {
-    /// Handles one event of the model's stream: counts it, cuts text at stop words, and sends it to watchers.
+    /// Handles an event of the model's stream: counts it, cuts text at stop words, and sends it to watchers.
     fn on_event(
         &self,
         event: StreamEvent,

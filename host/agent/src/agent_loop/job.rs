@@ -1,4 +1,4 @@
-//! The job of one agent, and the state that all agents of a run share.
+//! The job of an agent, and the state that all agents of a run share.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub(crate) struct RunState {
     pub(crate) control: Arc<SubagentControl>,
     /// The calls that a person has allowed for the whole run.
     pub(crate) allowed: Mutex<HashSet<(AgentId, ToolName)>>,
-    /// What MCP servers have asked and used in this run.
+    /// What MCP servers have asked and used in the run.
     pub(crate) served: ServerAccounts,
 }
 
@@ -115,12 +115,12 @@ pub(crate) struct AgentJob {
     /// The agent's address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
-    /// Its rights in this run: within its grants and its parent's rights.
+    /// Its rights in the run: within its grants and its parent's rights.
     pub(crate) rights: Rights,
     pub(crate) model: ResolvedModel,
     /// Where its overlays are stored; `None` = it has no overlays.
     pub(crate) layers: Option<SessionLayers>,
-    /// What the model billed for this agent's latest steps.
+    /// What the model billed for the agent's latest steps.
     pub(crate) bills: Arc<RecentBills>,
     /// True if its overlays are separate copies, to be merged into the parent's at its end.
     pub(crate) isolated: bool,

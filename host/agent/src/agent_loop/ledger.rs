@@ -1,4 +1,4 @@
-//! What an agent has done so far. It is kept outside the agent's own future, so that a panic or a drop loses
+//! What an agent has done so far. It is kept outside the agent's own future, so a panic or a drop loses
 //! nothing.
 
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl Ledger {
         entries.children.push((place, child));
     }
 
-    /// The receipt and files of one call; empty for a call that started subagents.
+    /// The receipt and files of a call; empty for a call that started subagents.
     pub(crate) fn call_record(
         &self,
         step: u64,

@@ -117,7 +117,7 @@ pub(crate) struct ConversationTranscript {
     pub(crate) calls: Vec<ToolCall>,
 }
 
-/// The state of one agent's conversation.
+/// The state of an agent's conversation.
 #[derive(Debug)]
 pub(crate) struct AgentLoop {
     /// The next request. Forks that wait for a slot share it; it is copied on a change.

@@ -294,7 +294,7 @@ fn build_system_prompt(
             false => system.extend(skills::index_block(&job.shared.host.skills, skill)),
         }
     }
-    // This block is last, so that all blocks before it are equal for every child of this agent and a provider
+    // This block is last, so all blocks before it are equal for every child of the agent and a provider
     // can cache them.
     system.extend(job.known.clone());
     if !job.depth.is_child() {

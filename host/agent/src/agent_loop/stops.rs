@@ -3,7 +3,7 @@
 
 use belljar_model::{ModelReply, StopReason, StreamEvent};
 
-/// Cuts the streamed events of one answer at the first stop word.
+/// Cuts the streamed events of an answer at the first stop word.
 #[derive(Debug)]
 pub(crate) struct StopFilter<'a> {
     words: &'a [String],
@@ -14,7 +14,7 @@ pub(crate) struct StopFilter<'a> {
 }
 
 impl<'a> StopFilter<'a> {
-    /// A filter for one answer. If `words` is empty, all text passes.
+    /// A filter for an answer. If `words` is empty, all text passes.
     pub(crate) fn new(words: &'a [String]) -> Self {
         Self { words, held: String::new(), met: false }
     }

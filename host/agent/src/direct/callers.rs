@@ -10,7 +10,7 @@ use crate::tools::approval::asker::{
     Approval, ApprovalQuestion, Asker, ClarificationAnswer, ClarificationQuestion,
 };
 
-/// Receives the progress of one call: the amount done, the total if known, and a text. It runs in the call's
+/// Receives the progress of a call: the amount done, the total if known, and a text. It runs in the call's
 /// own task, so it must return soon and must not wait. The sandbox bounds the number and length of reports.
 pub type DirectProgress = Arc<dyn Fn(u64, Option<u64>, &str) + Send + Sync>;
 

@@ -43,7 +43,7 @@ use crate::tools::served::ServerAccounts;
 
 pub use self::callers::DirectProgress;
 
-/// The share of a budget, in percent, from which a jar counts as worn, so that running calls have the rest.
+/// The share of a budget, in percent, from which a jar counts as worn, so running calls have the rest.
 const WORN_PERCENT: u64 = 50;
 
 /// The agent whose tools a client calls, with its workspace, budget and overlays.
@@ -171,7 +171,7 @@ impl DirectTools {
             || self.means.hooked.halted.get().is_some()
     }
 
-    /// Makes one call. It ends at its limits, or when the client cancels it.
+    /// Makes a call. It ends at its limits, or when the client cancels it.
     pub async fn call_tool(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;
@@ -228,7 +228,7 @@ impl DirectTools {
         self.build_result(step, answer, (cancelled, unknown))
     }
 
-    /// Collects the ledger's records of one call into the client's result.
+    /// Collects the ledger's records of a call into the client's result.
     fn build_result(
         &self,
         step: u64,

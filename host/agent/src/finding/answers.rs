@@ -133,7 +133,7 @@ impl LibraryPlan {
                 Err(why) => tracing::warn!(target: "belljar::agent", "the text index: {why}"),
             }
         }
-        // The best entry of each kind comes first, then the second of each, so that no kind displaces the
+        // The best entry of each kind comes first, then the second of each, so no kind displaces the
         // others.
         let ranks = 0..MAX_MATCHED;
         let by_rank = ranks.flat_map(|rank| found.iter().filter_map(move |of| of.get(rank)));

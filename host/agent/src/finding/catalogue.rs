@@ -1,4 +1,4 @@
-//! The entries that a text index searches: the agents, the skills and the MCP servers' tools of one host.
+//! The entries that a text index searches: the agents, the skills and the MCP servers' tools of a host.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

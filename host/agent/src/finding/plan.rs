@@ -1,4 +1,4 @@
-//! The plan of one agent's context: which agents, skills and tools it lists, which are found by a search, and
+//! The plan of an agent's context: which agents, skills and tools it lists, which are found by a search, and
 //! how many tokens are left for a note.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ pub(crate) struct Candidate {
     pub(crate) position: Option<usize>,
 }
 
-/// The plan for one agent.
+/// The plan for an agent.
 #[derive(Debug, Default)]
 pub(crate) struct LibraryPlan {
     /// The kinds that have more entries than the budget has room for: a search finds what the context does
@@ -210,7 +210,7 @@ impl LibraryPlan {
         self.candidates_of(kind).filter(|it| self.is_listed(it)).collect()
     }
 
-    /// Returns whether the first request shows this entry.
+    /// Returns whether the first request shows the entry.
     pub(crate) fn is_listed(&self, candidate: &Candidate) -> bool {
         !self.defers(candidate.kind)
             || self.listed.contains(&(candidate.kind, candidate.name.clone()))

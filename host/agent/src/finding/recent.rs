@@ -10,7 +10,7 @@ use crate::finding::answers::is_matched_note;
 const MAX_CALLS: usize = 200;
 
 /// The names of the called tools, in the order of their first call. A tool that was called in an earlier turn
-/// is loaded again, in the same order in each turn, so that the list of tools only grows.
+/// is loaded again, in the same order in each turn, so the list of tools only grows.
 pub(crate) fn called_tools(history: &[ChatMessage]) -> Vec<&str> {
     let calls = history.iter().rev().filter_map(|message| match message {
         ChatMessage::Assistant { calls, .. } => Some(calls.iter().rev()),
@@ -23,7 +23,7 @@ pub(crate) fn called_tools(history: &[ChatMessage]) -> Vec<&str> {
     names
 }
 
-/// Returns whether a note in this conversation has already shown this line.
+/// Returns whether a note in the conversation has already shown this line.
 pub(crate) fn was_shown(history: &[ChatMessage], line: &str) -> bool {
     history.iter().any(|message| match message {
         ChatMessage::User { text, .. } => is_matched_note(text) && text.contains(line),

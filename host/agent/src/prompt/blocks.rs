@@ -115,7 +115,7 @@ fn append_agents(mut text: String, agents: &[ListedAgent]) -> String {
     text
 }
 
-/// Adds one line for an agent. Line breaks in its description become blanks, so that it cannot add a line for
+/// Adds one line for an agent. Line breaks in its description become blanks, so it cannot add a line for
 /// another agent.
 fn append_agent(text: &mut String, agent: &ListedAgent) {
     let flat = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -34,7 +34,7 @@ anything, and you cannot fork again.";
 /// Added to the text before a fork's task if the fork may not start subagents.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
-/// The result of each call that is open when a fork starts. It is identical for all forks of a step, so that
+/// The result of each call that is open when a fork starts. It is identical for all forks of a step, so
 /// a provider can cache their common beginning.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
@@ -56,7 +56,7 @@ pub(crate) fn format_removed_result(bytes: usize) -> String {
     )
 }
 
-/// Asks the model to repeat its answer in the form of this schema.
+/// Asks the model to repeat its answer in the form of the schema.
 pub(crate) fn request_form(schema: &serde_json::Value) -> String {
     format!(
         "<{NOTICE}>Your last message has to be one JSON value that fits the JSON Schema below, with \
@@ -213,7 +213,7 @@ pub(crate) fn is_announcement(text: &str, id: &str) -> bool {
     text.starts_with(&end_announcement(id, ""))
 }
 
-/// The text about one child of several that could not start.
+/// The text about a child of several that could not start.
 pub(crate) fn refused_child(agent: &str, why: &str) -> String {
     let agent = escape_attribute(agent);
     format!("<{FRAME} agent=\"{agent}\" status=\"refused\">\n{}\n</{FRAME}>", escape_frame(why))

@@ -124,7 +124,7 @@ mod tests {
     use belljar_policy::{AskedRights, Grants, GuestPath};
     use belljar_sandbox::Receipt;
 
-    /// The receipt of a call in this step that read and wrote these paths.
+    /// The receipt of a call in the step that read and wrote these paths.
     fn call(step: u64, read: &[&str], written: &[&str]) -> (usize, CallReceipt) {
         let mut receipt = Receipt::for_call("file_read", "", "{}");
         let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();

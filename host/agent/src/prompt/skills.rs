@@ -216,7 +216,7 @@ pub(crate) fn call_name(skill: &CatalogEntry<SkillDefinition>) -> String {
     }
 }
 
-/// The line of a skill in the list. Line breaks become blanks, so that a description cannot add a line for
+/// The line of a skill in the list. Line breaks become blanks, so a description cannot add a line for
 /// another skill.
 fn one_line(skill: &CatalogEntry<SkillDefinition>) -> String {
     let SkillDefinition { description, terms, .. } = &skill.definition;

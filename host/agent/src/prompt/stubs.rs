@@ -61,7 +61,7 @@ impl StubLanguage {
         text
     }
 
-    /// The stub of one tool: its function signature with the descriptions as comment.
+    /// The stub of a tool: its function signature with the descriptions as comment.
     fn render_stub(self, tool: &ToolSpec) -> String {
         let arguments = list_arguments(&tool.schema);
         match self {

@@ -1,5 +1,5 @@
 //! The port through which a run is stored while it runs. A subagent's outcome is stored before its parent
-//! receives it, so that nothing is lost on which a parent has acted.
+//! receives it, so nothing is lost on which a parent has acted.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::replay::log::StepEntry;
 /// Stores a run while it runs.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Stores the subagents of one call that wait for a slot, in their order. The entry `with` is stored in
+    /// Stores the subagents of a call that wait for a slot, in their order. The entry `with` is stored in
     /// the same transaction.
     async fn subagents_queued(
         &self,

@@ -41,7 +41,7 @@ pub struct StepEntry {
 pub enum StepKind {
     /// The model has answered.
     Said {
-        /// The notes that the host added to the conversation before this answer.
+        /// The notes that the host added to the conversation before the answer.
         #[serde(default, rename = "told", skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
         /// The answer.
@@ -183,7 +183,7 @@ pub(crate) struct AgentPast {
 }
 
 impl ReplayLog {
-    /// Creates the journal from all entries of one run, in the order in which they were stored.
+    /// Creates the journal from all entries of a run, in the order in which they were stored.
     pub fn from_entries(entries: impl IntoIterator<Item = StepEntry>) -> Self {
         let mut agents: HashMap<Arc<str>, AgentPast> = HashMap::new();
         let mut replay = Self::default();
@@ -232,7 +232,7 @@ impl ReplayLog {
         self.entries
     }
 
-    /// Returns whether the journal is empty, so that the run starts from its beginning.
+    /// Returns whether the journal is empty, so the run starts from its beginning.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -266,21 +266,21 @@ impl ReplayLog {
         all
     }
 
-    /// The tool name that the model wrote in this call.
+    /// The tool name that the model wrote in the call.
     pub(crate) fn call_name(&self, agent: &str, step: u64, position: usize) -> Option<String> {
         let agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, reply) = agents.get(agent)?.step_reply(step)?;
         reply.calls.get(position).map(|call| call.name.clone())
     }
 
-    /// Takes the journal of one agent. A second request for the same agent returns `None`.
+    /// Takes the journal of an agent. A second request for the same agent returns `None`.
     pub(crate) fn take_agent(&self, agent: &str) -> Option<Arc<AgentPast>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner).remove(agent)
     }
 }
 
 impl AgentPast {
-    /// The model's answer in this step, with the host's notes before it.
+    /// The model's answer in the step, with the host's notes before it.
     pub(crate) fn step_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
         self.said.get(&step).map(|(notes, reply)| (notes.as_slice(), reply))
     }

@@ -48,7 +48,7 @@ impl RunState {
         }
     }
 
-    /// Returns whether the journal stores the steps of this run.
+    /// Returns whether the journal stores the steps of the run.
     pub(crate) fn persists_steps(&self) -> bool {
         self.host.journal.persists_steps()
     }
@@ -63,12 +63,12 @@ impl RunState {
 }
 
 impl AgentJob {
-    /// The journal entry for a step of this agent.
+    /// The journal entry for a step of the agent.
     pub(crate) fn step_entry(&self, step: u64, position: usize, kind: StepKind) -> StepEntry {
         StepEntry { agent: self.address.clone(), step, position, kind }
     }
 
-    /// Stores an entry for a step of this agent. `kind` is called only if the journal stores steps.
+    /// Stores an entry for a step of the agent. `kind` is called only if the journal stores steps.
     pub(crate) async fn persist_step(
         &self,
         step: u64,

@@ -76,7 +76,7 @@ impl ReplayingEffects {
         matches!(&self.policy, ReplayPolicy::Compare(rerun) if rerun.asks_model())
     }
 
-    /// The model's stored answer in this step; `None` = not stored, or a replay asks the model anew.
+    /// The model's stored answer in the step; `None` = not stored, or a replay asks the model anew.
     fn stored_reply(&self, step: u64) -> Option<(&[String], &ModelReply)> {
         self.past.step_reply(step).filter(|_| !self.asks_model())
     }
@@ -177,7 +177,7 @@ impl ReplayingEffects {
         if let Some(id) = persisted.background.as_deref()
             && agent.background.find_by_call(&call.call.id).is_none()
         {
-            // INV-520: the parent knows this subagent's id, so it must learn an end, even if the grants now
+            // INV-520: the parent knows the subagent's id, so it must learn an end, even if the grants now
             // forbid to start the subagent again.
             match past.ended_child(call.step, (call.position, 0)) {
                 Some(child) => {
@@ -311,7 +311,7 @@ impl AgentEffects for ReplayingEffects {
         let input = reply_again(agent, machine, before, reply);
         self.record_reply(agent, machine, reply);
         if self.is_resume() {
-            // INV-364: tokens of texts for MCP servers in this step are billed again, repeated or not.
+            // INV-364: tokens of texts for MCP servers in the step are billed again, repeated or not.
             agent.bill_text(self.past.server_text_usage(machine.current_step()));
         }
         input

@@ -108,7 +108,7 @@ impl CallComparer<'_> {
         answer
     }
 
-    /// Returns whether the stored run has this call at the same place.
+    /// Returns whether the stored run has the call at the same place.
     fn is_stored(&self, call: PlacedCall<'_>, machine: &AgentLoop) -> bool {
         let asked = machine.asked_calls().get(call.position).unwrap_or(call.call);
         let stored = self.past.step_reply(call.step);
@@ -215,7 +215,7 @@ impl CallComparer<'_> {
         (CallComparison::Differs, by_rights(then.receipt.as_ref(), now.as_ref()))
     }
 
-    /// Records the comparison of one call, with both texts if they differ.
+    /// Records the comparison of a call, with both texts if they differ.
     fn record_comparison(
         &self,
         agent: &CallExecutor<'_>,

@@ -131,7 +131,7 @@ fn manifest_of(host: &Host, tool: &str) -> Result<ToolAsk, UnanswerableQuestion>
     }
 }
 
-/// Returns whether the target of this tool is the name of an agent.
+/// Returns whether the target of the tool is the name of an agent.
 fn hands_work(tool: BuiltinTool) -> bool {
     matches!(tool, BuiltinTool::Spawn | BuiltinTool::Parallel)
 }

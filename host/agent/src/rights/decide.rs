@@ -21,7 +21,7 @@ pub(crate) struct DecisionReasons {
     pub(crate) definition: Option<Arc<AgentDefinition>>,
     /// The known tools; `None` = every name counts as known.
     pub(crate) tools: Option<Arc<ToolCatalogue>>,
-    /// Tools that exist but are not offered to this agent, each with the reason.
+    /// Tools that exist but are not offered to the agent, each with the reason.
     pub(crate) left_out: BTreeMap<ToolName, String>,
     /// Tools that only agents with overlays have by default, each with the reason why this agent lacks it.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,

@@ -254,7 +254,7 @@ impl DelegateSet {
     }
 }
 
-/// Returns whether `name`, written with its scope, is this agent's id, in any Unicode normalization.
+/// Returns whether `name`, written with its scope, is the agent's id, in any Unicode normalization.
 fn is_identity(name: &str, id: &AgentId) -> bool {
     name.contains('/') && name.parse::<AgentId>().is_ok_and(|named| named == *id)
 }

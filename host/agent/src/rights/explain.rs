@@ -20,7 +20,7 @@ use crate::tools::builtin::tool::{AgentDepth, BuiltinTool};
 const MAX_NAME: usize = 80;
 
 impl ResolvedAgent {
-    /// Decides whether the agent may use a tool on a target if a person starts it in this workspace, and
+    /// Decides whether the agent may use a tool on a target if a person starts it in the workspace, and
     /// names the source. If the call itself is refused, the target does not matter. `manifest` is what the
     /// tool requests.
     pub fn explain_tool(

@@ -89,7 +89,7 @@ pub struct BlockedAgent {
 /// The advice for a granted directory that is missing.
 pub(crate) const MAKE_IT: &str = "make the directory, or take the mount out of `belljar.toml`";
 
-/// Finds the agent `name` for a run started by a person. Looks for changed files first, so that an edit
+/// Finds the agent `name` for a run started by a person. Looks for changed files first, so an edit
 /// counts at once.
 pub fn resolve_agent(
     host: &Host,

@@ -31,7 +31,7 @@ pub(crate) use self::set::{At, SchemaSet, memory_of};
 /// Most characters of the reason why a value does not fit.
 const MAX_WHY: usize = 300;
 
-/// The work of weighing and compiling the schemas of one request.
+/// The work of weighing and compiling the schemas of a request.
 pub(crate) const COMPILING: WorkKind =
     WorkKind { name: "compiling JSON Schemas", time: Duration::from_secs(20) };
 
@@ -133,7 +133,7 @@ impl CompiledSchema {
 }
 
 impl SchemaCheck {
-    /// Makes all checks of one step, with one shared number of steps. `None` = stopped.
+    /// Makes all checks of a step, with one shared number of steps. `None` = stopped.
     pub(crate) fn run_all(checks: &[Self], stop: &StopSignal) -> Option<Vec<Verdict>> {
         let mut left = MAX_CHECK_STEPS;
         let check = |one: &Self| {

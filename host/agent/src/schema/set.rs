@@ -1,4 +1,4 @@
-//! The JSON Schemas of one request, compiled once for all checks.
+//! The JSON Schemas of a request, compiled once for all checks.
 
 use std::any::Any;
 use std::fmt;

@@ -14,7 +14,7 @@ pub(crate) fn compiled(schema: &Value) -> Result<CompiledSchema, String> {
     CompiledSchema::compile(schema, cost)
 }
 
-/// The verdict of a check with the full number of steps for one answer.
+/// The verdict of a check with the full number of steps for an answer.
 fn check(schema: &CompiledSchema, text: &str) -> Verdict {
     schema.check_text(text, &mut { MAX_CHECK_STEPS }, &StopSignal::never_raised())
 }
@@ -166,7 +166,7 @@ fn a_value_that_would_take_long_to_check_is_refused_before_it_is_checked() {
     assert_eq!(check(&wide, "[-1, -2]"), Ok(()));
 }
 
-/// INV-401: all checks of one step share one number of steps.
+/// INV-401: all checks of a step share one number of steps.
 #[test]
 fn the_checks_of_one_step_have_a_bound_together() {
     let schema = compiled(&json!({"pattern": "a[ab]{850}[^ab]"})).unwrap();

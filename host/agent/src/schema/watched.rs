@@ -2,7 +2,7 @@
 //!
 //! The crate jsonschema cannot be interrupted, but accepts any representation of JSON. [`WatchedValue`]
 //! counts how often the checker reads it. Once the stop signal is raised, lists and objects have no further
-//! members and no part is a text, so that a check of millions of parts ends after the present ones. The
+//! members and no part is a text, so a check of millions of parts ends after the present ones. The
 //! verdict is then void, and the owner of the signal ignores it.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! The background subagents of one agent. The end of each is told to the agent's model once, after the
+//! The background subagents of an agent. The end of each is told to the agent's model once, after the
 //! outcome is stored.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ const ID: &str = "bg-";
 /// Most characters of a task in the list that `agent_status` returns.
 const MAX_TASK: usize = 80;
 
-/// The background subagents of one agent.
+/// The background subagents of an agent.
 #[derive(Default)]
 pub(crate) struct BackgroundChildren {
     entries: Mutex<Vec<BackgroundEntry>>,
@@ -85,7 +85,7 @@ impl BackgroundChildren {
         });
     }
 
-    /// The id of the background subagent that this call started.
+    /// The id of the background subagent that the call started.
     pub(crate) fn find_by_call(&self, call: &str) -> Option<String> {
         self.lock_entries().iter().find(|entry| entry.call == call).map(|entry| entry.id.clone())
     }
@@ -118,7 +118,7 @@ impl BackgroundChildren {
         news
     }
 
-    /// Marks each subagent whose end this message announces as known to the parent.
+    /// Marks each subagent whose end the message announces as known to the parent.
     pub(crate) fn mark_announced(&self, text: &str) {
         for entry in self.lock_entries().iter_mut().filter(|entry| !entry.announced) {
             entry.announced = frame::is_announcement(text, &entry.id);

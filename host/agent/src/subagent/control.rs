@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The subagents of one run that have not ended, and who cancelled which.
+/// The subagents of a run that have not ended, and who cancelled which.
 #[derive(Debug, Default)]
 pub struct SubagentControl(Mutex<ControlState>);
 

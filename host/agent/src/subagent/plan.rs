@@ -1,4 +1,4 @@
-//! Plans one subagent (its agent, rights and limits), and runs it when its parent has a free slot.
+//! Plans a subagent (its agent, rights and limits), and runs it when its parent has a free slot.
 //!
 //! A fresh child's rights are its definition ∩ its grants ∩ the parent's rights; a fork has the parent's
 //! rights. In both cases, tools that the child's depth does not allow are removed. A child has its own jar
@@ -188,7 +188,7 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// The prompt block about files that this agent has read and that a child with these rights may read too.
+    /// The prompt block about files that the agent has read and that a child with these rights may read too.
     fn known_to(&self, rights: &Rights, small: Option<&SmallProfile>) -> Option<String> {
         let tools = &self.job.shared.host.tools;
         let reads_files = |name: &ToolName| {

@@ -70,7 +70,7 @@ impl SmallProfile {
     }
 }
 
-/// The tokens of one subagent: a share of the model's context size, if that is known.
+/// The tokens of a subagent: a share of the model's context size, if that is known.
 fn token_share(context: Option<u64>) -> u64 {
     let share = |context: u64| context.saturating_mul(SMALL_CONTEXT_PERCENT) / 100;
     context.map_or(SMALL_TOKENS, |context| share(context).min(SMALL_TOKENS))

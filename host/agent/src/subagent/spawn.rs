@@ -42,13 +42,13 @@ enum ChildWait {
     Not,
 }
 
-/// What the list of background subagents shows about one child.
+/// What the list of background subagents shows about a child.
 struct BackgroundEntrant {
     name: String,
     task: String,
 }
 
-/// The plan for one child of a batch.
+/// The plan for a child of a batch.
 enum ChildStart {
     Ready(PlannedSpawn),
     /// The child does not start: the requested agent's name, and the reason.
@@ -233,7 +233,7 @@ impl CallExecutor<'_> {
         batch: Arc<ChildBatch>,
     ) -> CallAnswer {
         let cancel = self.stop.child_token();
-        // The id is assigned before any wait, so that ids follow the order of the calls.
+        // The id is assigned before any wait, so ids follow the order of the calls.
         let id = self.effects.background_id(self, call);
         let job = self.create_child_job(&planned, request, cancel.clone()).await;
         let shown = BackgroundEntrant::from_planned(&planned);
@@ -277,7 +277,7 @@ impl CallExecutor<'_> {
 
     /// How long a call waits for its child, by the call itself, the journal of a resumed run and the grant.
     fn wait_for_child(&self, call: PlacedCall<'_>, planned: &PlannedSpawn) -> ChildWait {
-        // INV-520: what the journal says about this call precedes the present grant.
+        // INV-520: what the journal says about the call precedes the present grant.
         let left = self.effects.was_left(call);
         match self.job.agent.auto_background {
             _ if planned.asked.background || left == Some(true) => ChildWait::Not,

@@ -171,7 +171,7 @@ fn translate_members(
     }
 }
 
-/// Translates one argument and inserts it into `own`. An error names the argument.
+/// Translates an argument and inserts it into `own`. An error names the argument.
 fn place_argument(
     argument: &ForeignArgument,
     value: Value,

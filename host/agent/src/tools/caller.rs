@@ -31,7 +31,7 @@ pub(crate) struct CallerTools {
 
 impl CallerTools {
     /// The caller's tools that the model sees after the agent's own. INV-280: a tool with the name of one of
-    /// the agent's or belljar's tools, allowed or not, is left out, so that calls cannot be confused.
+    /// the agent's or belljar's tools, allowed or not, is left out, so calls cannot be confused.
     pub(crate) fn from_input(
         brought: &CallerInput,
         compiled: &SchemaSet,

@@ -55,12 +55,12 @@ pub(crate) struct Dispatcher {
     finders: BTreeMap<EntryKind, ToolName>,
 }
 
-/// What happens with one call; decided before any effect.
+/// What happens with a call; decided before any effect.
 #[derive(Debug)]
 pub(crate) enum CallDecision {
-    /// The jar calls the component, with this permit.
+    /// The jar calls the component, with the permit.
     Tool(ToolPermit),
-    /// The host executes the built-in tool, with this permit.
+    /// The host executes the built-in tool, with the permit.
     Builtin(ToolPermit, BuiltinCall),
     /// The call is answered without being executed.
     Refuse(CallRefusal),
@@ -87,7 +87,7 @@ pub(crate) enum RefusalReason {
 }
 
 impl Dispatcher {
-    /// Creates the dispatcher. `advertised` is intersected with `rights`, so that a mistake of the caller
+    /// Creates the dispatcher. `advertised` is intersected with `rights`, so a mistake of the caller
     /// cannot widen them; `aliases` has the names shown to the model.
     pub(crate) fn new(
         rights: Rights,
@@ -328,7 +328,7 @@ impl CallDecision {
 }
 
 impl CallRefusal {
-    /// The warning for a person about one subagent of a batch that was refused. The others run, so the call
+    /// The warning for a person about a subagent of a batch that was refused. The others run, so the call
     /// does not fail.
     pub(crate) fn child_warning(&self, agent: Option<&str>) -> String {
         let agent = ShownText::clip_line(agent.unwrap_or("general-purpose"), 64);

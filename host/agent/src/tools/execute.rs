@@ -156,7 +156,7 @@ impl CallExecutor<'_> {
         (call.position, self.effects.execute_call(self, call, decision, machine).await)
     }
 
-    /// Executes one call with the hooks before and after it, and stores the result in the journal.
+    /// Executes a call with the hooks before and after it, and stores the result in the journal.
     pub(crate) async fn run_with_hooks(
         &self,
         call: PlacedCall<'_>,

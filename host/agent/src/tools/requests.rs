@@ -137,7 +137,7 @@ impl CallExecutor<'_> {
             partial,
             settled: false,
         };
-        // The reservation is stored before the model is asked, so that a dying process returns no tokens to
+        // The reservation is stored before the model is asked, so a dying process returns no tokens to
         // the server.
         held.persist_usage(call, amount, None).await;
         let name = format!("mcp__{server}");

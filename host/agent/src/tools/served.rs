@@ -1,4 +1,4 @@
-//! What the MCP servers of one run have used: the tokens of each, and which servers a person has muted.
+//! What the MCP servers of a run have used: the tokens of each, and which servers a person has muted.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::replay::log::ReplayLog;
 /// do not count as the run's time, so a server could otherwise hold a run for days.
 const MAX_MISSED: u32 = 3;
 
-/// The state of the MCP servers of one run, or of all jars of a client's session. Clones share it.
+/// The state of the MCP servers of a run, or of all jars of a client's session. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ServerAccounts(Arc<Mutex<AccountsState>>);
 
@@ -73,12 +73,12 @@ impl ServerAccounts {
         self.lock_state().muted.contains(server)
     }
 
-    /// Mutes a server: the person is asked no more of its questions in this run.
+    /// Mutes a server: the person is asked no more of its questions in the run.
     pub(crate) fn mute_server(&self, server: &str) {
         self.lock_state().muted.insert(server.to_owned());
     }
 
-    /// Returns whether so many forms of this server went unanswered that no further one is shown.
+    /// Returns whether so many forms of the server went unanswered that no further one is shown.
     pub(crate) fn is_given_up(&self, server: &str) -> bool {
         self.lock_state().missed.get(server).is_some_and(|missed| *missed >= MAX_MISSED)
     }

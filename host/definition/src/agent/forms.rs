@@ -1,8 +1,9 @@
-//! Agents that programs keep in other forms than markdown: TOML (Codex), JSON (Kiro), recipes in YAML (goose).
+//! Agents that programs store in other forms than markdown: TOML (Codex), JSON (Kiro), recipes in YAML
+//! (goose).
 //!
-//! Such a file is rewritten as markdown with frontmatter, and read like every other file: each field stays, so
-//! each limit stays. For example, `developer_instructions = "..."` becomes the text below the frontmatter, and
-//! `sandbox_mode = "read-only"` stays a field.
+//! Such a file is rewritten as markdown with frontmatter and then read like every agent file. Each field is
+//! kept, so each limit is kept. For example, `developer_instructions = "..."` becomes the text below the
+//! frontmatter, and `sandbox_mode = "read-only"` stays a field.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,39 +15,39 @@ use crate::diagnostic::{Diagnostic, FileFindings, FilePosition, clamp_count};
 use crate::frontmatter;
 use crate::yaml::{self, YamlNode, YamlValue};
 
-/// A form other than markdown.
+/// The form of an agent file that is not markdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentForm {
-    /// TOML, as Codex has it.
+    /// TOML, as Codex writes it.
     Toml,
-    /// JSON, as Kiro has it.
+    /// JSON, as Kiro writes it.
     Json,
     /// A recipe of goose.
     Recipe,
 }
 
-/// Fields with the prompt, the most specific first.
+/// Fields that hold the prompt. If a file has several, the first of this list counts.
 const PROMPTS: &[&str] =
     &["developer_instructions", "system_prompt", "systemPrompt", "instructions", "prompt"];
 
-/// Tools of a recipe's extension `developer`, by names that belljar knows.
+/// The tools that a recipe's extension `developer` means, by names that belljar knows.
 const DEVELOPER_TOOLS: &[&str] = &["Read", "Write", "Edit", "Glob", "Grep", "LS", "Bash"];
 
 /// The deepest nesting of a value that becomes a field.
 const MAX_DEPTH: usize = 16;
 
-/// A rewritten file, and where its lines came from.
+/// A file rewritten as markdown, with the original lines.
 pub(crate) struct RewrittenAgent {
     /// Markdown with frontmatter.
     pub(crate) text: String,
-    /// The line in the original for each line of the frontmatter, fences included.
+    /// For each line of the frontmatter, fences included, the line in the original.
     lines: Vec<u32>,
-    /// The line of the prompt in the original.
+    /// The line of the original where the prompt is.
     body_line: u32,
 }
 
 impl AgentForm {
-    /// The form that the ending of a name stands for; `None` = markdown, or no agent's.
+    /// The form that the ending of a file's name means; `None` = markdown, or not an agent file.
     pub(crate) fn for_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         match ending.as_str() {
@@ -61,7 +62,7 @@ impl AgentForm {
     ///
     /// # Errors
     ///
-    /// The file has no agent's fields; or it is an agent's and broken, with findings.
+    /// The file has no fields of an agent; or it is an agent's and broken, with findings.
     pub(crate) fn rewrite(
         self,
         path: &Path,
@@ -96,7 +97,7 @@ impl AgentForm {
         Ok(rewrite_fields(&fields, prompt, &body, text))
     }
 
-    /// Whether the fields are those of an agent, and not of one of the many other files of this form.
+    /// Whether the fields are an agent's, and not those of one of the many other files of this form.
     fn is_agent(self, path: &Path, fields: &Map<String, Value>) -> bool {
         let has = |key: &str| has_text(fields, key);
         match self {
@@ -110,7 +111,7 @@ impl AgentForm {
                         .to_str()
                         .is_some_and(|part| matches!(part, "agents" | "cli-agents"))
                 });
-                // What packages and manifests have beside a name and a description.
+                // Fields that packages and manifests have beside `name` and `description`.
                 let other =
                     ["version", "scripts", "dependencies", "$schema", "plugins", "arguments"];
                 let is_other = other.iter().any(|key| {
@@ -135,7 +136,7 @@ impl AgentForm {
 }
 
 impl RewrittenAgent {
-    /// Moves a finding to the line of the original.
+    /// Changes the line of a finding from the rewritten text to the original.
     pub(crate) fn move_finding(&self, finding: &mut Diagnostic) {
         (finding.line, finding.column) = (self.original_line(finding.line), 1);
     }
@@ -151,14 +152,14 @@ impl RewrittenAgent {
     }
 }
 
-/// Whether a file that is not markdown may hold an agent, by a look at its text: most files of these forms
-/// hold something else, and a reader of many files drops those at once.
+/// Whether a file that is not markdown may be an agent, by a quick search of its text: most files of these
+/// forms are something else, and a scan of many files drops them at once.
 pub fn may_hold_agent(path: &Path, bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     AgentForm::for_path(path).is_some() && PROMPTS.iter().any(|prompt| text.contains(prompt))
 }
 
-/// Whether a file of this path may be an agent, by its ending.
+/// Whether the ending of a path is one that agent files have.
 pub(crate) fn may_be_agent(path: &Path) -> bool {
     crate::filed::is_markdown(path) || AgentForm::for_path(path).is_some()
 }
@@ -167,7 +168,7 @@ fn has_text(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
 }
 
-/// The prompt; a recipe's instructions come before its first task.
+/// The prompt. Of a recipe, the instructions followed by its first task.
 fn prompt_text<'a>(fields: &'a Map<String, Value>, prompt: &str) -> Cow<'a, str> {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
     match prompt {
@@ -194,6 +195,7 @@ fn parse_yaml(text: &str) -> Option<Map<String, Value>> {
     into_fields(yaml_value(&root, 0)?)
 }
 
+/// The fields, if the value is an object.
 fn into_fields(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(fields) => Some(fields),
@@ -201,6 +203,7 @@ fn into_fields(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
+/// Converts YAML to JSON; `None` = nested too deeply.
 fn yaml_value(node: &YamlNode, depth: usize) -> Option<Value> {
     if depth > MAX_DEPTH {
         return None;
@@ -220,7 +223,7 @@ fn yaml_value(node: &YamlNode, depth: usize) -> Option<Value> {
     })
 }
 
-/// The fields of a recipe in the words of an agent: its extensions are its tools, and no others.
+/// The fields of a recipe under the names of agent files: its extensions become its only tools.
 fn recipe_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     let mut made = Map::new();
     let title = ["name", "title"].iter().find_map(|key| fields.get(*key));
@@ -237,7 +240,7 @@ fn recipe_fields(fields: &Map<String, Value>) -> Map<String, Value> {
             (Some("builtin"), Some("developer")) => {
                 tools.extend(DEVELOPER_TOOLS.iter().map(|name| Value::from(*name)));
             }
-            // Another one is named, so that it counts as missing.
+            // An unknown extension is named as a tool, so it is reported as missing.
             (_, Some(name)) => tools.push(Value::from(name)),
             (_, None) => {}
         }
@@ -252,7 +255,7 @@ fn recipe_fields(fields: &Map<String, Value>) -> Map<String, Value> {
     made
 }
 
-/// Writes the fields but the prompt as frontmatter, and the prompt below.
+/// Writes all fields but the prompt as frontmatter, and the prompt below it.
 fn rewrite_fields(
     fields: &Map<String, Value>,
     prompt: &str,
@@ -261,7 +264,7 @@ fn rewrite_fields(
 ) -> RewrittenAgent {
     let (mut text, mut lines) = ("---\n".to_owned(), vec![1]);
     for (key, value) in fields {
-        // Numbers of lines are at most one for each key, and a prompt has two keys in a recipe.
+        // Each key takes at most one line; of a recipe, two keys make the prompt.
         if key == prompt || value.is_null() {
             continue;
         }
@@ -294,6 +297,7 @@ mod tests {
         parse_agent(Path::new(path), text.as_bytes(), &KnownTools::default())
     }
 
+    /// The agent in a file of this path and text.
     fn agent(path: &str, text: &str) -> crate::AgentDefinition {
         match parse(path, text) {
             ParsedAgentFile::Agent { definition, .. } => *definition,

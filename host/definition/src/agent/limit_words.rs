@@ -13,16 +13,17 @@ use super::words::{TABLES, WordTables, flatten_text, split_words};
 use crate::fields::parse_boolean;
 use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
-/// The longest name of a field, in bytes. No known program has a longer field, and a longer value is prose.
+/// The longest field name that is checked, in bytes. No known program has a longer one, and a longer key is
+/// prose.
 pub(super) const MAX_NAME: usize = 64;
 
 /// The depth to which nested maps are searched, because no known program has fields below it.
 const MAX_DEPTH: usize = 6;
 
-/// Values that restrict an agent even where the key is only for people.
+/// Values that restrict an agent even under a key that is only for people, for example `persona`.
 const READ_ONLY: &[&str] = &["readonly", "viewonly", "ro", "readonlymode", "readonlyaccess"];
 
-/// Keys whose value is a label, with any words.
+/// Keys whose value is a label, and may be any words.
 const LABELS: &[&str] = &[
     "name",
     "displayname",
@@ -46,21 +47,21 @@ const LABELS: &[&str] = &[
     "domain",
 ];
 
-/// Denying words. A value that begins with such a word is a limit, although it also reads as "off".
+/// Words that deny. A value that begins with one is a limit, although the same value could mean "off".
 const DENYING: &[&str] = &["deny", "denied", "block", "forbid", "disallow", "prohibit"];
 
 /// Keys of MCP servers. Their tools need the operator's own settings, so a server's entry in an agent file is
 /// not read.
 const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
-/// Whether a key in broken YAML is a restricting field rather than prose: several words joined as in no
-/// sentence, for example `disallowed_tools`, and at least one of them restricting.
+/// Whether a key in broken YAML is a restricting field rather than prose: several joined words, as no
+/// sentence has them, for example `disallowed_tools`, at least one of which restricts.
 pub(super) fn is_joined(key: &str) -> bool {
     let words = split_words(key);
     key.len() <= MAX_NAME && words.len() > 1 && !is_harmless(key) && mentions_rights(&words)
 }
 
-/// Whether a key is a single restricting word. Prose begins with such words too, so the value decides.
+/// Whether a key is one restricting word. Prose begins with such words too, so the value has to decide.
 pub(super) fn is_word(key: &str) -> bool {
     let words = split_words(key);
     let rights = |tables: &WordTables| {
@@ -74,7 +75,7 @@ pub(super) fn is_word(key: &str) -> bool {
         && TABLES.as_ref().is_none_or(rights)
 }
 
-/// Whether a line of prose may be a restricting field, for example `write: none` or `turns: 5`.
+/// Whether a line of prose may be meant as a restricting field, for example `write: none` or `turns: 5`.
 pub(super) fn restricts_by(key: &str, value: &str) -> bool {
     if key.len() > MAX_NAME || is_harmless(key) {
         return false;
@@ -91,7 +92,7 @@ fn is_no_limit(key: &str) -> bool {
     TABLES.as_ref().is_some_and(|tables| tables.no_limits.contains_key(&flatten_text(key)))
 }
 
-/// Whether a key is a text for people, for example `author`, or is known not to limit an agent.
+/// Whether a key holds a text for people, for example `author`, or is known not to limit an agent.
 pub(super) fn is_harmless(key: &str) -> bool {
     let display = |tables: &WordTables| tables.display.contains(&flatten_text(key));
     is_no_limit(key) || TABLES.as_ref().is_some_and(display)
@@ -106,7 +107,7 @@ pub(super) fn is_spelt_right(key: &str) -> bool {
     TABLES.as_ref().is_some_and(known)
 }
 
-/// Whether the words of a key mention rights: a restriction, a grant, or an ability with a place.
+/// Whether the words of a key are about rights: a restriction, a grant, or an ability together with a place.
 fn mentions_rights(words: &[String]) -> bool {
     let Some(tables) = TABLES.as_ref() else { return true };
     let place = contains_any(words, &tables.places) || contains_any(words, &tables.vague_places);
@@ -115,8 +116,8 @@ fn mentions_rights(words: &[String]) -> bool {
         || (place && contains_any(words, &tables.abilities))
 }
 
-/// The lines of a field, and of its nested fields, that mention a limit. `above` is the path to the field,
-/// with the final dot.
+/// The lines of a field, and of fields nested in it, that mention a limit. `above` is the path to the field
+/// with a final dot, for example `settings.`.
 pub(super) fn find_limits(above: &str, key: &YamlKey, node: &YamlNode) -> Vec<NotKept> {
     let mut found = Vec::new();
     let Some(tables) = TABLES.as_ref() else {
@@ -132,8 +133,8 @@ struct LimitSearch<'t, 'f> {
 }
 
 impl LimitSearch<'_, '_> {
-    /// Searches a field and its nested fields. `given` = the field is in a map below a granting key, where a
-    /// negative value removes the entry.
+    /// Searches a field and the fields nested in it for limits. `given`: the field is in a map below a key
+    /// that grants, for example `tools`, where a negative value removes the entry.
     fn search_field(
         &mut self,
         above: &str,
@@ -200,7 +201,7 @@ impl LimitSearch<'_, '_> {
     }
 }
 
-/// One field without its surroundings.
+/// One field, judged without the fields around it.
 struct CandidateField<'a> {
     tables: &'a WordTables,
     words: &'a [String],
@@ -235,8 +236,9 @@ impl CandidateField<'_> {
             || !is_map && (self.by_value() || self.is_top && self.unheard_of())
     }
 
-    /// Whether no table has this key and its value may still be a limit. A value that switches off or is
-    /// empty may remove any ability; in a language without tables, a value that switches on may be a limit.
+    /// Whether no table has this key and its value may still be a limit: a value that switches off or is
+    /// empty may remove any ability; in a language without tables, a value that switches on may be a limit
+    /// too.
     fn unheard_of(&self) -> bool {
         let tables = self.tables;
         if tables.switches.contains(self.plain) || self.is_requirement() {
@@ -254,7 +256,7 @@ impl CandidateField<'_> {
         }
     }
 
-    /// Whether the key asks for something of the agent's users, for example `requires_tools: false`.
+    /// Whether the key requires something of whoever uses the agent, for example `requires_tools: false`.
     fn is_requirement(&self) -> bool {
         self.words.iter().any(|word| word.starts_with("requir"))
     }
@@ -323,7 +325,7 @@ impl CandidateField<'_> {
         text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
     }
 
-    /// Whether the key lists the abilities that exist, so that an empty list leaves none.
+    /// Whether the key lists which abilities exist, so an empty list leaves none.
     fn names_what_there_is(&self) -> bool {
         contains_any(self.words, &self.tables.judged_lists)
     }
@@ -371,7 +373,7 @@ impl CandidateField<'_> {
         }
     }
 
-    /// Whether a text is a denial: a denying word, or a negation with an object.
+    /// Whether a text denies: it has a denying word, or a negation with an object, for example `no shell`.
     fn is_denying_text(&self, text: &str) -> bool {
         const NO: &[&str] = &[
             "no", "not", "never", "without", "cannot", "dont", "non", "cant", "deny", "denies",
@@ -389,7 +391,7 @@ impl CandidateField<'_> {
                 || words.len() <= 4 && (joined || negated))
     }
 
-    /// Whether a neutral key has a denying value, or a value that lists only tools.
+    /// Whether the value is a limit although the key is neutral: it denies, or it lists only tools.
     fn by_value(&self) -> bool {
         // A single name may be an ordinary word, for example `kind: Agent`.
         let names = |texts: &[&str]| {
@@ -411,7 +413,7 @@ impl CandidateField<'_> {
         }
     }
 
-    /// Whether texts consist only of words for rights, at least one of them for reading.
+    /// Whether texts consist only of words for rights, of which at least one is for reading.
     fn lists_rights(&self, texts: &[&str]) -> bool {
         let tables = self.tables;
         let words: Vec<String> = texts.iter().flat_map(|text| split_words(text)).collect();
@@ -426,7 +428,7 @@ impl CandidateField<'_> {
     }
 }
 
-/// Whether the name of a tool is hardly an ordinary word. Counterexample: `kind: Agent` names no tool.
+/// Whether a tool's name is no ordinary word. `kind: Agent`, for example, does not name the tool `Agent`.
 fn is_no_word_besides(text: &str) -> bool {
     const TOOLS: &[&str] = &[
         "Read",
@@ -445,8 +447,8 @@ fn is_no_word_besides(text: &str) -> bool {
     TOOLS.contains(&text) || text.contains('_')
 }
 
-/// Whether a nested field lists the available tools. The same key at the top level is the agent's own field
-/// and is read; a key below another program's name is not read.
+/// Whether a nested field lists the available tools. At the top level the same key is the agent's own field,
+/// which is read; below another program's name it is not read.
 fn lists_tools(plain: &str, node: &YamlNode) -> bool {
     let all = node.as_text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
     plain == "tools" && !all && !matches!(node.value, YamlValue::Null | YamlValue::Bool(true))

@@ -22,7 +22,7 @@ use crate::fields::{self, UnreadFields};
 use crate::frontmatter::{self, FrontmatterSplit, MAX_DEFINITION, MAX_FRONTMATTER, NoSplit};
 use crate::yaml::{self, YamlKey, YamlNode};
 
-/// The code of the note that a stranger's file has no `tools`.
+/// The code of the note that an agent file of a stranger has no `tools`.
 pub(crate) const NO_TOOLS: &str = "no-tools";
 
 /// Names of files that are documentation if they have no frontmatter, for example `README`.
@@ -122,7 +122,8 @@ pub fn parse_agent_in(
     }
 }
 
-/// Parses an agent in another form than markdown; findings have the lines of the file.
+/// Parses an agent that is not markdown (TOML, JSON or a recipe). Findings have the lines of the original
+/// file.
 fn parse_other_form(
     form: AgentForm,
     path: &Path,
@@ -158,7 +159,8 @@ fn parse_other_form(
     }
 }
 
-/// The result for a file longer than [`MAX_DEFINITION`], for a caller that knows the length without reading.
+/// The result for a file longer than [`MAX_DEFINITION`], for a caller that knows the length and has not read
+/// the file.
 pub fn parse_too_large(path: &Path, length: u64) -> ParsedAgentFile {
     let mut findings = FileFindings::new(path);
     findings.error_hint(
@@ -186,7 +188,7 @@ pub(crate) fn say_utf16(findings: &mut FileFindings<'_>) {
     );
 }
 
-/// Why a file without frontmatter is skipped.
+/// Why a file without frontmatter is no agent.
 pub(crate) fn no_agent(path: &Path, why: NoSplit) -> NotAnAgent {
     match why {
         _ if is_documentation(path) => NotAnAgent::Documentation,
@@ -207,7 +209,7 @@ pub(crate) fn is_documentation(path: &Path) -> bool {
     })
 }
 
-/// Reports frontmatter that is unclosed or too long.
+/// Reports frontmatter that is never closed or too long.
 pub(crate) fn say_no_split(why: NoSplit, findings: &mut FileFindings<'_>) {
     match why {
         NoSplit::Unclosed(line) => findings.error_hint(
@@ -226,6 +228,8 @@ pub(crate) fn say_no_split(why: NoSplit, findings: &mut FileFindings<'_>) {
     }
 }
 
+/// Reads an agent from its frontmatter and body: name, description, tools, other requests, and what is
+/// unknown.
 fn read_agent(
     path: &Path,
     split: &FrontmatterSplit<'_>,
@@ -247,7 +251,7 @@ fn read_agent(
     normalize_field_names(&mut entries, findings);
     let dialect = Dialect::detect(path, &entries);
     let before = entries.len();
-    // The field is applied, so it is not reported as unknown.
+    // The field is applied here, so it must not be reported as unknown later.
     entries.retain(|(key, value)| {
         key.text != "isolation" || value.as_text().is_none_or(|text| text.trim() != "worktree")
     });
@@ -305,7 +309,7 @@ fn read_agent(
     })
 }
 
-/// Reads the remaining fields: enforced limits, and others.
+/// Reads the fields that state limits; a limit that cannot be enforced blocks the agent.
 fn read_limits(
     mut fields: UnreadFields<'_, '_>,
     dialect: Dialect,
@@ -340,7 +344,7 @@ fn normalize_field_names(entries: &mut [(YamlKey, YamlNode)], findings: &mut Fil
     }
 }
 
-/// Reads the file's statements about tools, or reports that the file has none.
+/// Reads what the file says about tools, or notes that it says nothing.
 fn read_tools(
     fields: &mut UnreadFields<'_, '_>,
     dialect: Dialect,

@@ -21,7 +21,7 @@ use crate::frontmatter::FrontmatterSplit;
 use crate::snippet::without_secret;
 use crate::yaml::{self, YamlError, YamlErrorKind, YamlKey, YamlNode, YamlValue};
 
-/// Characters of a line in a message.
+/// Most characters of a line that a message repeats.
 const MAX_SHOWN: usize = 60;
 
 /// The most fields of one file. All known programs have some fifty fields, each used once; a file with more
@@ -38,7 +38,7 @@ pub(crate) struct RecoveredFields {
 /// A field with all its lines.
 struct FieldPiece<'a> {
     key: &'a str,
-    /// The field that the key is a spelling of.
+    /// The field that the key means, in its usual spelling.
     field: &'a str,
     /// The first line's number in the file, from 1.
     line: u32,
@@ -48,7 +48,8 @@ struct FieldPiece<'a> {
     lines: Vec<&'a str>,
 }
 
-/// Repairs frontmatter that failed with `error`. `None` = not repairable; the findings contain the reason.
+/// Repairs frontmatter that the YAML parser refused with `error`. `None` = it cannot be repaired, and the
+/// findings have the reason.
 pub(crate) fn recover_fields(
     split: &FrontmatterSplit<'_>,
     error: &YamlError,
@@ -63,7 +64,7 @@ pub(crate) fn recover_fields(
     let canonical = pieces.iter().any(|piece| CANONICAL_ONLY.contains(&piece.key));
     let described = pieces.iter().any(|piece| piece.key == "description");
     let many = pieces.len() > MAX_PIECES;
-    // Frontmatter in braces does not have one field a line, so its content would be lost.
+    // Frontmatter in braces may have several fields in one line, which a repair by lines would lose.
     let braces = preamble.iter().any(|line| line.trim_start().starts_with('{'));
     if braces || error.kind == YamlErrorKind::Hostile || canonical || !described || many {
         return refuse(findings);
@@ -105,7 +106,7 @@ pub(super) fn text_of(split: &FrontmatterSplit<'_>, field: &str) -> Option<Strin
     pieces.iter().find(|piece| piece.key == field).map(FieldPiece::folded_value)
 }
 
-/// Adds one warning, at the line where the strict parser stopped.
+/// Adds one warning about the repair, at the line where the strict parser stopped.
 fn report_recovery(
     split: &FrontmatterSplit<'_>,
     error: &YamlError,
@@ -133,8 +134,8 @@ fn split_pieces<'a>(
 ) -> (Vec<&'a str>, Vec<FieldPiece<'a>>) {
     let mut preamble = Vec::new();
     let mut pieces: Vec<FieldPiece<'a>> = Vec::new();
-    // Whether the last piece is a broken description; stays true, because more lines do not repair
-    // it.
+    // Whether the last piece is a description that is not valid YAML. It stays so, because further lines do
+    // not repair it.
     let mut prose = false;
     for (n, line) in split.yaml.lines().enumerate() {
         let line = line.strip_prefix(split.indent).unwrap_or(line);
@@ -159,8 +160,8 @@ fn split_pieces<'a>(
     (preamble, pieces)
 }
 
-/// Whether a repeated key follows a broken description, and so is part of its prose. A restricting field
-/// never is: it is reported.
+/// Whether a repeated key belongs to the prose of a broken description before it. A restricting field never
+/// does: it is reported.
 fn ends_in_prose(pieces: &[FieldPiece<'_>], key: &str) -> bool {
     let last = pieces.last().filter(|last| last.key == "description" && stands_in(pieces, key));
     last.is_some_and(|last| last.parse().is_none())
@@ -218,6 +219,7 @@ impl FieldPiece<'_> {
         self.parse_lines(self.lines.get(..=end)?)
     }
 
+    /// Parses lines of the piece as YAML; `None` = they are not fields of this piece.
     fn parse_lines(&self, lines: &[&str]) -> Option<Vec<(YamlKey, YamlNode)>> {
         let root = yaml::parse_document(&lines.join("\n"), self.line).ok()?;
         match root.value {
@@ -253,7 +255,7 @@ impl FieldPiece<'_> {
     /// The value as one line of text.
     fn folded_value(&self) -> String {
         let first = match self.value.trim() {
-            // The mark of a block text whose lines were not indented.
+            // The mark of a block text (`|` or `>`) whose lines are not indented is dropped.
             mark if mark.starts_with(['|', '>']) && mark.len() <= 3 => "",
             value => value,
         };
@@ -299,7 +301,7 @@ impl RecoveredFields {
         true
     }
 
-    /// Adds an invalid piece: as text, or not at all if it decides about rights.
+    /// Adds a piece that is not valid YAML: as text, or not at all if the field decides about rights.
     fn as_text(&mut self, piece: &FieldPiece<'_>, at: FilePosition) {
         let field = piece.field;
         let text = piece.folded_value();
@@ -323,8 +325,8 @@ impl RecoveredFields {
         self.look_for_hidden(rest, piece.line.saturating_add(1));
     }
 
-    /// Searches for restricting fields in ignored lines: wrongly indented, in a flow map, behind `?`, merged,
-    /// or with a key in escapes.
+    /// Searches ignored lines for restricting fields: wrongly indented, in a flow map, behind `?`, merged, or
+    /// with an escaped key.
     fn look_for_hidden(&mut self, lines: &[&str], first_line: u32) {
         for (n, line) in lines.iter().enumerate() {
             let at = FilePosition { line: first_line.saturating_add(clamp_count(n)), column: 1 };
@@ -335,7 +337,7 @@ impl RecoveredFields {
     }
 }
 
-/// The restricting field that the author of an ignored line may have meant.
+/// The restricting field that the author of an ignored line may have meant; `None` = none.
 fn find_hidden_field(line: &str) -> Option<&str> {
     const ANY: &str = "tools";
     let mark = |c: char| c.is_whitespace() || matches!(c, '-' | '?' | '{' | ',' | '[');

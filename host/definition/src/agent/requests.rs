@@ -16,8 +16,8 @@ use crate::fields::{UnreadFields, parse_boolean, quote_value};
 use crate::yaml::{YamlKey, YamlNode, YamlValue};
 use crate::{Dialect, ToolsAs, Visibility, suggest};
 
-/// The range of `timeoutSeconds` and `prefillTimeoutSeconds`. Less than 5 seconds ends before a model has
-/// answered; more than an hour must be granted by the operator.
+/// The range of `timeoutSeconds` and `prefillTimeoutSeconds`. In less than 5 seconds no model answers; more
+/// than an hour is for the operator to grant.
 const SECONDS: (u64, u64) = (5, 3_600);
 
 /// The range of `maxTurns`.
@@ -32,7 +32,8 @@ const MAX_MODEL: usize = 200;
 /// The most entries of `mounts`, `hosts` and the lists of `subagents`.
 const MAX_ENTRIES: usize = 200;
 
-/// Roles of models: `modelRole` in a definition, `[roles]` in `belljar.toml`.
+/// The roles that models can have: values of `modelRole` in a definition, keys of `[roles]` in
+/// `belljar.toml`.
 pub(crate) const MODEL_ROLES: &[&str] = &["main", "fast", "strong", "compaction", "fallback"];
 
 /// Reads all requests except tools.
@@ -86,7 +87,7 @@ pub(super) fn read_model(fields: &mut UnreadFields<'_, '_>) -> Option<String> {
     let unfit = |model: &mut String| {
         model.chars().count() > MAX_MODEL || model.chars().any(char::is_control)
     };
-    // Without a model, the operator's choice applies.
+    // An unusable model is ignored, and the operator's choice applies.
     if model.take_if(unfit).is_some() {
         let message =
             format!("`model` has more than {MAX_MODEL} characters, or control characters");
@@ -108,6 +109,7 @@ pub(super) fn read_model(fields: &mut UnreadFields<'_, '_>) -> Option<String> {
     Some((*role).to_owned())
 }
 
+/// Reads `visibility`; an unknown value is an error.
 pub(super) fn read_visibility(fields: &mut UnreadFields<'_, '_>) -> Visibility {
     let at = fields.field_position("visibility");
     let Some((_, node)) = fields.take_field("visibility") else { return Visibility::default() };
@@ -131,7 +133,7 @@ pub(super) fn tools_as(fields: &mut UnreadFields<'_, '_>) -> Option<ToolsAs> {
     read
 }
 
-/// Whether the author switched the agent off. An invalid value counts as off.
+/// Reads whether the author switched the agent off. An invalid value counts as off.
 pub(super) fn read_disabled(fields: &mut UnreadFields<'_, '_>) -> bool {
     fields.place_of("disable").is_some() && fields.take_boolean("disable").unwrap_or(true)
 }
@@ -168,6 +170,7 @@ fn read_agents(fields: &mut UnreadFields<'_, '_>) -> Option<Vec<String>> {
     Some(names.take(MAX_ENTRIES).map(str::to_owned).collect())
 }
 
+/// Reads `subagents`, and the names of agents in `tools` and `agents`; all of them narrow together.
 pub(super) fn read_subagents(
     fields: &mut UnreadFields<'_, '_>,
     tools: &ToolList,
@@ -197,6 +200,7 @@ pub(super) fn read_subagents(
     Some(ask)
 }
 
+/// Reads one key of `subagents`.
 fn subagents_entry(
     ask: &mut SubagentsAsk,
     key: &YamlKey,
@@ -255,6 +259,7 @@ fn read_number(
     number
 }
 
+/// Reads `subagents.allowed_tools`, a list of existing tools.
 fn child_tools(
     key: &YamlKey,
     node: &YamlNode,
@@ -280,6 +285,7 @@ fn child_tools(
     tools.into_iter().collect()
 }
 
+/// Reads `limits`, a map from a limit's name to its number.
 fn read_limits(key: &YamlKey, node: &YamlNode, findings: &mut FileFindings<'_>) -> LimitsRequest {
     let mut limits = LimitsRequest::default();
     let YamlValue::Map(entries) = &node.value else {
@@ -311,6 +317,7 @@ fn read_limits(key: &YamlKey, node: &YamlNode, findings: &mut FileFindings<'_>) 
     limits
 }
 
+/// Reads `mounts`, a list of paths or maps.
 fn read_mounts(key: &YamlKey, node: &YamlNode, findings: &mut FileFindings<'_>) -> Vec<MountAsk> {
     const SHAPE: &str = "write `mounts: [{ path: /workspace, access: read }]`, or `[]` for none";
     let YamlValue::List(items) = &node.value else {

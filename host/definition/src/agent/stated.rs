@@ -31,7 +31,7 @@ pub const READING_TOOLS: [&str; 7] = [
     "web_search",
 ];
 
-/// Tools that run a program written by the model.
+/// Tools that run a program which the model has written.
 const RUNNING_TOOLS: [&str; 3] = ["shell", "run_python", "run_javascript"];
 
 /// Tools that reach a host, for example `web_fetch`.
@@ -51,6 +51,7 @@ pub(super) fn is_stated(key: &str) -> bool {
     find_statement(key).is_some()
 }
 
+/// Which limit a field states, for example for `max_turns`; `None` = it is no such field.
 fn find_statement(key: &str) -> Option<FieldStatement> {
     if key.len() > MAX_NAME || is_crossed_out(key) {
         return None;
@@ -59,9 +60,9 @@ fn find_statement(key: &str) -> Option<FieldStatement> {
     stated_names().find(|(_, name)| *name == plain).map(|(states, _)| states)
 }
 
-/// The field that a key misspells by one edit: a letter inserted, missing, replaced, or swapped with its
-/// neighbour. Only names of at least eight letters and a few short ones are compared, because short names
-/// resemble other words.
+/// The limiting field that a key misspells by one edit: a letter inserted, missing, replaced, or swapped with
+/// its neighbour. Only names of at least eight letters and the few in `SHORT` are compared, because other
+/// short names resemble ordinary words.
 pub(super) fn find_misspelt_field(key: &str) -> Option<&'static str> {
     /// Short names that hardly resemble another word.
     const SHORT: [&str; 3] = ["offline", "network", "sandbox"];
@@ -75,7 +76,7 @@ pub(super) fn find_misspelt_field(key: &str) -> Option<&'static str> {
     names.find(|name| strsim::damerau_levenshtein(&plain, name) == 1)
 }
 
-/// The narrowings that the fields of a file state.
+/// Applies the limits that the fields of a file state.
 pub(super) struct NarrowingReader<'a> {
     pub(super) tools: &'a mut ToolList,
     pub(super) asked: &'a mut AskedRights,
@@ -101,6 +102,8 @@ impl NarrowingReader<'_> {
         }
     }
 
+    /// Applies a field. An unknown value is added to the limits that are not enforced, and blocks the
+    /// agent.
     fn read_field(&mut self, above: &str, key: &YamlKey, node: &YamlNode) {
         let Some(states) = find_statement(&key.text).filter(|_| node.value != YamlValue::Null)
         else {
@@ -116,7 +119,7 @@ impl NarrowingReader<'_> {
         }
     }
 
-    /// Applies one field; `None` = the value is unknown.
+    /// Applies what one field states; `None` = the value is unknown.
     fn apply_statement(
         &mut self,
         states: FieldStatement,
@@ -137,7 +140,7 @@ impl NarrowingReader<'_> {
             NoNetwork if parse_switch(node)? => self.deny_network(by),
             Delegates if !has_ability(node)? => self.subagents_mut().enabled = Some(false),
             NoDelegates if parse_switch(node)? => self.subagents_mut().enabled = Some(false),
-            // The field is valid and removes nothing.
+            // The value permits, so the field removes nothing.
             ReadOnly | Writing | Runs | NoRuns | Network | NoNetwork | Delegates | NoDelegates => {}
             Depth | Children | Concurrent => {
                 return self.limit_subagents(states, parse_number(node)?);
@@ -153,6 +156,7 @@ impl NarrowingReader<'_> {
         Some(())
     }
 
+    /// Applies a limit on depth or number of subagents; `None` = belljar has no such limit.
     fn limit_subagents(&mut self, states: FieldStatement, n: u64) -> Option<()> {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         let asked = self.subagents.get_or_insert_default();
@@ -170,6 +174,7 @@ impl NarrowingReader<'_> {
         Some(())
     }
 
+    /// Applies the fields in a nested map.
     fn read_nested_field(&mut self, above: &str, key: &YamlKey, node: &YamlNode) {
         let above = format!("{above}.");
         match is_stated(&key.text) {
@@ -188,6 +193,7 @@ impl NarrowingReader<'_> {
         self.tools.lower_permissions(by, &reading_tools(), Some(CallPermission::Deny));
     }
 
+    /// Denies these tools because of a field.
     fn deny_tools(&mut self, by: &(String, u32), tools: &[&str]) {
         let named = tools.iter().filter_map(|name| ToolName::new(name).ok());
         self.tools.lower_permissions(
@@ -203,6 +209,7 @@ impl NarrowingReader<'_> {
         self.deny_tools(by, &WEB_TOOLS);
     }
 
+    /// Applies a field about access to files; `None` = the value is unknown.
     fn apply_files(&mut self, by: &(String, u32), node: &YamlNode) -> Option<()> {
         match normalized_word(node)?.as_str() {
             "ro" | "r" | "read" | "reading" | "readonly" | "viewonly" => self.read_only(by),
@@ -213,6 +220,7 @@ impl NarrowingReader<'_> {
         Some(())
     }
 
+    /// Applies `sandbox` or `sandbox_mode`; `None` = the value is unknown.
     fn apply_sandbox(&mut self, by: &(String, u32), node: &YamlNode) -> Option<()> {
         match normalized_word(node)?.as_str() {
             "readonly" => self.read_only(by),
@@ -224,6 +232,7 @@ impl NarrowingReader<'_> {
         Some(())
     }
 
+    /// Applies a field about approvals, for example `approval_policy`; `None` = the value is unknown.
     fn apply_approval(&mut self, by: &(String, u32), node: &YamlNode) -> Option<()> {
         match normalized_word(node)?.as_str() {
             // These values ask for approval of extra rights, which no agent gets here.
@@ -240,8 +249,8 @@ impl NarrowingReader<'_> {
     }
 }
 
-/// Whether a value of `permissionMode` widens rights or keeps the default. A file cannot grant rights to
-/// itself.
+/// Whether a value of `permissionMode` asks for more rights or keeps the default. Such a value has no effect,
+/// because a file cannot grant itself rights.
 fn is_widening_mode(node: &YamlNode) -> bool {
     const MODES: [&str; 4] = ["default", "acceptedits", "auto", "bypasspermissions"];
     normalized_word(node).is_some_and(|word| MODES.contains(&word.as_str()))
@@ -255,6 +264,7 @@ pub(super) fn reading_tools() -> BTreeMap<ToolName, CallPermission> {
     names.filter_map(|name| Some((ToolName::new(name).ok()?, CallPermission::Allow))).collect()
 }
 
+/// A value as one lower-case word without joining characters.
 fn normalized_word(node: &YamlNode) -> Option<String> {
     match &node.value {
         YamlValue::Bool(value) => Some(value.to_string()),
@@ -265,6 +275,7 @@ fn normalized_word(node: &YamlNode) -> Option<String> {
     }
 }
 
+/// Parses a value that means on or off; `None` = unknown.
 fn parse_switch(node: &YamlNode) -> Option<bool> {
     parse_boolean(node).or_else(|| match normalized_word(node)?.as_str() {
         "true" | "yes" | "on" | "1" => Some(true),
@@ -273,7 +284,7 @@ fn parse_switch(node: &YamlNode) -> Option<bool> {
     })
 }
 
-/// Whether a value leaves any of an ability; an empty list leaves nothing. `None` = the value is unknown.
+/// Whether a value leaves some of an ability. An empty list leaves nothing. `None` = the value is unknown.
 fn has_ability(node: &YamlNode) -> Option<bool> {
     match ValueMeaning::from_node(node) {
         ValueMeaning::Yes => Some(true),
@@ -290,6 +301,7 @@ fn parse_number(node: &YamlNode) -> Option<u64> {
     node.as_integer().and_then(|n| u64::try_from(n).ok())
 }
 
+/// Parses the value of a limit in steps, tokens or time; `None` = unknown.
 fn parse_limit(states: FieldStatement, node: &YamlNode) -> Option<LimitsRequest> {
     let n = parse_number(node).filter(|n| *n > 0);
     let mut limits = LimitsRequest::default();

@@ -27,11 +27,11 @@ use merging::merge_lowest;
 /// The most names in one field: 500, because the longest list in public files has about 60.
 pub(super) const MAX_TOOLS: usize = 500;
 
-/// The most tools matched by all names of one file, a tool counted once per name: enough for ten patterns
-/// that match the whole of the largest catalogue. A file with more matches only serves to cost time.
+/// The most tools that all names of a file may match together, a tool counted once for each name: ten
+/// patterns may match the whole of the largest catalogue. A file with more matches only costs time.
 const MAX_MEANT: usize = 100_000;
 
-/// The file's statements about tools.
+/// What a file says about tools, from all its fields.
 #[derive(Debug, Default)]
 pub(super) struct ToolList {
     /// The tools that remain; `None` = all granted tools.
@@ -40,9 +40,9 @@ pub(super) struct ToolList {
     pub(super) at_most: BTreeMap<ToolName, CallPermission>,
     /// The upper bound for tools that `at_most` does not name.
     pub(super) others: Option<CallPermission>,
-    /// Which field lowered which tools.
+    /// The fields that lowered permissions, each with the tools that it lowered.
     pub(super) deciders: Vec<NarrowingField>,
-    /// Names that lower a permission and may match tools that are installed later.
+    /// Names that lower a permission and may also match tools that are installed later.
     pub(super) open: Vec<(String, CallPermission)>,
     /// Agents named in `Agent(a, b)`.
     pub(super) agents: Option<Vec<String>>,
@@ -50,9 +50,9 @@ pub(super) struct ToolList {
     pub(super) translated: Vec<ToolTranslation>,
     pub(super) unknown: Vec<String>,
     pub(super) unavailable: Vec<UnavailableTool>,
-    /// Entries that deny tools and cannot be read.
+    /// Entries that deny tools in a way that cannot be parsed.
     pub(super) unclear: Vec<UnavailableTool>,
-    /// The field that forbids every change, for example `read_only`, and the line of the field.
+    /// The field that forbids every change, for example `read_only`, and its line.
     pub(super) read_only: Option<(String, u32)>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct ToolListReader<'r, 'f, 'p, 'k> {
     pub(super) list: ToolList,
     /// The name and line of the field that is being read.
     pub(super) field: (String, u32),
-    /// The count of tools matched so far, bounded by [`MAX_MEANT`].
+    /// How many tools were matched so far, bounded by [`MAX_MEANT`].
     meant: usize,
     /// Whether the list that is being read contains another list.
     odd_items: bool,
@@ -76,7 +76,7 @@ struct GivenTools {
     all: bool,
     /// Whether every later name denies a tool.
     lasts: bool,
-    /// Whether an entry denied tools ambiguously, so that a later name may be allowed or denied.
+    /// Whether an entry denied tools ambiguously, so the names after it may be allowed or denied.
     left_out: bool,
     /// Tools with a scope, for example `Bash(git *)`.
     scoped: Vec<NameEntry>,
@@ -113,7 +113,8 @@ impl ToolList {
         }
     }
 
-    /// Lowers the bound of each named tool, and with `others` that of all other tools. A bound never rises.
+    /// Lowers the highest permission of each named tool, and with `others` that of all other tools. A
+    /// permission never rises.
     pub(super) fn lower_permissions(
         &mut self,
         (field, line): &(String, u32),
@@ -132,14 +133,14 @@ impl ToolList {
         }
     }
 
-    /// Denies all tools, because a field that narrows them cannot be read. The agent is blocked, because its
-    /// author's intent is unknown.
+    /// Denies all tools, because a field that narrows them cannot be parsed. The agent is then blocked,
+    /// because nobody knows what its author meant.
     pub(super) fn drop_all_tools(&mut self, field: &str) {
         let why = format!("`{field}` cannot be read, so it gets no tools");
         self.lose_by(field, why);
     }
 
-    /// Denies all tools because of a word that cannot be parsed.
+    /// Denies all tools because of one word that cannot be parsed.
     pub(super) fn lose_by(&mut self, word: &str, why: String) {
         self.tools = Some(BTreeSet::new());
         self.unclear.push(UnavailableTool { name: word.to_owned(), why });
@@ -183,7 +184,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The names of a list, a comma-separated text, or one name.
+    /// The names in a list, in a comma-separated text, or one name.
     fn read_names(&mut self, name: &str, key: &YamlKey, node: &YamlNode) -> Option<Vec<NameEntry>> {
         let mut entries = Vec::new();
         match &node.value {
@@ -341,8 +342,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Reads a map from names to on or off. With at least one entry on, or possibly on, every unnamed tool is
-    /// off; with only entries that are off, all other tools stay as granted.
+    /// Reads a map from names to on or off. If at least one entry is on, or may be on, every unnamed tool is
+    /// off; if all entries are off, the other tools stay as granted.
     fn read_switches(&mut self, entries: &[(YamlKey, YamlNode)]) -> Option<BTreeSet<ToolName>> {
         let mut on = Vec::new();
         let mut off = Vec::new();
@@ -431,8 +432,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         entries
     }
 
-    /// Splits an entry that is several names with blanks between them, and turns a word for all tools into
-    /// `*`. Any other entry with several words blocks the agent, because the tools to deny are unknown.
+    /// Splits an entry that has several names with blanks between them, and turns a word for all tools into
+    /// `*`. Any other entry of several words blocks the agent, because it is unclear what it denies.
     fn words_of(&mut self, entry: NameEntry) -> Vec<NameEntry> {
         const ALL: [&str; 4] = ["all", "any", "every", "everything"];
         let at = entry.at;
@@ -530,8 +531,8 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The tool that was likely meant. The search compares the name with every tool, so a finding that is
-    /// only counted gets no suggestion.
+    /// The tool that was probably meant. `None` once findings are only counted, because the search compares
+    /// the name with every tool.
     fn suggest_tool(&self, name: &str) -> Option<String> {
         let near =
             (!self.fields.findings.is_full()).then(|| self.known.suggest_name(name)).flatten();

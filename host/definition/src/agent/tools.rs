@@ -13,8 +13,8 @@ use crate::suggest;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownTools {
     names: BTreeSet<ToolName>,
-    /// The tools by lower-case name; those of MCP servers also by `SERVER_TOOL`. Built once, because a file
-    /// names hundreds of tools, and servers have thousands.
+    /// The tools by lower-case name, and those of MCP servers also by `SERVER_TOOL`. Computed once, because a
+    /// file may name hundreds of tools and servers may have thousands.
     spoken: BTreeMap<String, BTreeSet<ToolName>>,
     /// The tools by their names in lower case without joining characters, for example `filewrite`.
     flat: BTreeMap<String, BTreeSet<ToolName>>,
@@ -24,12 +24,12 @@ pub struct KnownTools {
     called: BTreeMap<String, String>,
 }
 
-/// The meaning of a foreign tool's name here.
+/// How well belljar's tools stand in for a foreign tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AliasStatus {
     /// The named tools do all that the foreign tool does.
     Works,
-    /// The named tools have these limits.
+    /// They do, with these limits.
     Limited(&'static str),
     /// No tool here does the same, for this reason.
     Unavailable(&'static str),
@@ -38,7 +38,7 @@ pub enum AliasStatus {
 /// A row of the translation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolAlias {
-    /// The program that uses the name.
+    /// The program in whose files the name is used.
     pub dialect: Dialect,
     /// The name in that program, for example `Read`.
     pub name: &'static str,
@@ -48,7 +48,7 @@ pub struct ToolAlias {
     pub status: AliasStatus,
 }
 
-/// The meaning of a written tool name.
+/// What a tool name in a file means here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolNameMeaning {
     /// Every granted tool.
@@ -126,7 +126,7 @@ impl KnownTools {
         self.names.iter()
     }
 
-    /// The tool of this name.
+    /// The tool with exactly this name.
     pub(crate) fn get(&self, name: &str) -> Option<&ToolName> {
         self.names.get(name)
     }
@@ -188,8 +188,8 @@ impl<'a> WrittenToolName<'a> {
         }
     }
 
-    /// The meaning of the name in a file of this dialect. A scope that belljar would not enforce makes the
-    /// tool unavailable, because the whole tool would be more than the file asks for.
+    /// The meaning of the name in a file of the dialect. If the name has a scope that belljar does not
+    /// enforce, the tool is unavailable, because the whole tool would be more than the file asks for.
     pub(crate) fn resolve_meaning(&self, dialect: Dialect, known: &KnownTools) -> ToolNameMeaning {
         let meaning = self.unscoped_meaning(dialect, known);
         let Some(scope) = self.scope.filter(|scope| *scope != "*") else { return meaning };
@@ -207,6 +207,7 @@ impl<'a> WrittenToolName<'a> {
         }
     }
 
+    /// The meaning of the name without its scope.
     fn unscoped_meaning(&self, dialect: Dialect, known: &KnownTools) -> ToolNameMeaning {
         if self.name == "*" {
             return ToolNameMeaning::All;
@@ -489,6 +490,7 @@ aliases! {
 mod tests {
     use super::*;
 
+    /// The tools that exist in these tests.
     fn known() -> KnownTools {
         let names = [
             "file_read",

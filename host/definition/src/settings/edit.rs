@@ -1,11 +1,11 @@
-//! Adds to a grant in the text of the home `belljar.toml`, and keeps the rest of the text unchanged:
+//! Adds rights to a grant in the text of the home `belljar.toml`, and leaves the rest of the text as it is:
 //! comments, order, white space.
 //!
-//! A key of a grant replaces the default. An agent without that key therefore gets a line that repeats the
-//! present value and adds the new entries, so that no right is lost. Of the default tools, the line repeats
-//! only those that the agent's own file asks for, because the agent never gets others. Where that file names
-//! no tools, `add_tools` holds the new tools alone. For example, adding `api.test` to an agent with the
-//! default hosts writes `hosts` with the default hosts and `api.test`.
+//! A key of a grant replaces the default value. If the agent's grant lacks the key, the new line therefore
+//! repeats the present value before the new entries, so no right is lost. Of the default tools it
+//! repeats only those that the agent's own file asks for, because the agent gets no others. If that file
+//! names no tools, `add_tools` is written with the new tools alone. For example, adding `api.test` to an
+//! agent with the default hosts writes `hosts` with the default hosts and `api.test`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use super::{GrantSpec, Grantee, MountSpec, Settings, defaults};
 use crate::diagnostic::{Diagnostic, FileFindings, FilePosition};
 use crate::{AgentId, Visibility};
 
-/// A placeholder in suggestions for a directory that only the operator knows.
+/// Stands in a suggested line for a directory that only the operator knows.
 pub const HOST_PLACEHOLDER: &str = "/path/to/directory";
 
-/// The key of the tools that replace the defaults.
+/// The key whose tools replace the default tools.
 pub(super) const TOOLS: &str = "tools";
 
-/// The key of the tools that are added to the defaults.
+/// The key whose tools are added to the default tools.
 pub(super) const ADD_TOOLS: &str = "add_tools";
 
-/// An addition to a grant.
+/// Rights to add to a grant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantChange {
     /// Tools, each with its new permission.
@@ -42,12 +42,12 @@ pub struct GrantChange {
     pub secrets: Vec<SecretName>,
     /// Limits: each stated limit is set, whether higher or lower than before.
     pub limits: LimitsRequest,
-    /// The tools that the agent's own file asks for. Of the default tools, only these are repeated beside the
-    /// new tools. `None` = unknown, or the file asks for every granted tool; the new tools are then written
-    /// to `add_tools`.
+    /// The tools that the agent's own file asks for: of the default tools, only these are repeated beside the
+    /// new ones. `None` = unknown, or the file asks for every granted tool; the new tools are then written to
+    /// `add_tools`.
     pub asked_tools: Option<BTreeSet<ToolName>>,
-    /// Whether the agent is unknown as yet: only the new mounts, hosts and secrets are written, without the
-    /// defaults beside them.
+    /// Whether the agent does not exist yet: only the new mounts, hosts and secrets are written, without the
+    /// defaults.
     pub alone: bool,
 }
 
@@ -82,15 +82,15 @@ impl GrantChange {
             && *limits == LimitsRequest::default()
     }
 
-    /// The present rights of an agent, to which the change is added. Every key is stated. Rights that the
-    /// written grant must not repeat are left out, for example overlay tools beside a writable mount.
+    /// The present rights of an agent, to which the change is added, with every key stated. Rights that the
+    /// new lines must not repeat are left out, for example the overlay tools beside a writable mount.
     fn base_grant(&self, settings: &Settings, id: &Grantee, visibility: Visibility) -> GrantSpec {
         let mut base = settings.home_grant(id, visibility);
         if self.mounts.iter().any(|mount| mount.access == MountAccess::ReadWrite)
             && !settings.states_tools(id)
             && settings.home.defaults.get(&visibility).is_none_or(|row| row.tools.is_none())
         {
-            // An agent with a writable mount does not get the overlay tools by default.
+            // An agent with a writable mount does not get the tools for overlays by default.
             let stated = settings.home.grants.get(id).map(|stated| stated.add_tools.clone());
             defaults::without_overlay_tools(&mut base, visibility);
             base.tools.get_or_insert_default().extend(stated.unwrap_or_default());
@@ -117,8 +117,7 @@ impl GrantChange {
         base
     }
 
-    /// All tools in the grant's `add_tools` after the change; `None` = the new tools go into `tools`, which
-    /// replaces the defaults.
+    /// All tools for the key `add_tools` after the change; `None` = the new tools go into the key `tools`.
     fn added_tools(
         &self,
         settings: &Settings,
@@ -133,7 +132,7 @@ impl GrantChange {
         Some(added)
     }
 
-    /// The grant after this change; `base` states every key.
+    /// The grant after this change. `base` is the grant before, with every key stated.
     fn apply_to(&self, base: &GrantSpec) -> GrantSpec {
         let mut spec = base.clone();
         spec.tools.get_or_insert_default().extend(self.tools.iter().cloned());
@@ -164,8 +163,8 @@ impl GrantChange {
 }
 
 /// Adds `change` to the grant of `id` in `text`, the home `belljar.toml` (empty if the file is missing). The
-/// result is parsed again and compared: it grants the requested rights and changes no other setting. An
-/// invalid text is refused with its errors.
+/// new text is parsed and compared: it grants the requested rights and changes no other setting. If `text` is
+/// invalid, its errors are returned.
 pub fn apply_grant(
     path: &Path,
     text: &str,
@@ -177,7 +176,7 @@ pub fn apply_grant(
     apply_grants(path, text, home_dir, &[(id.into(), visibility, change.clone())])
 }
 
-/// Applies [`apply_grant`] to several agents, each named once: all changes or none.
+/// As [`apply_grant`] for several agents, each named once: all changes are made, or none.
 pub fn apply_grants(
     path: &Path,
     text: &str,
@@ -214,8 +213,8 @@ pub fn apply_grants(
     }
 }
 
-/// The exact lines that would grant `change` on top of these settings, as a section. Where the file has that
-/// section already, the lines replace the lines with the same keys.
+/// The lines that would grant `change` beside these settings, as a section. If the file has the section
+/// already, they replace its lines with the same keys.
 pub fn grant_lines(
     settings: &Settings,
     id: &AgentId,
@@ -239,7 +238,7 @@ impl Settings {
         self.home.grants.get(id).is_some_and(|stated| stated.tools.is_some())
     }
 
-    /// Whether both settings are equal, wherever the statements occur in the files.
+    /// Whether both settings mean the same, wherever the files state it.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.same_but_for(other, &BTreeSet::new())
     }
@@ -258,6 +257,7 @@ impl Settings {
     }
 }
 
+/// A finding that the text cannot be edited, with the reason.
 pub(super) fn edit_failure(path: &Path, why: &str) -> Vec<Diagnostic> {
     let mut findings = FileFindings::new(path);
     let hint = "edit the file by hand; `belljar explain --json` shows the lines";
@@ -265,6 +265,8 @@ pub(super) fn edit_failure(path: &Path, why: &str) -> Vec<Diagnostic> {
     findings.into_diagnostics()
 }
 
+/// Writes the changed keys of a grant into the document; `None` = a part of the document has another form
+/// than the parser accepts.
 fn edit_document(
     doc: &mut DocumentMut,
     id: &Grantee,
@@ -316,6 +318,8 @@ fn grant_section<'d>(doc: &'d mut DocumentMut, id: &Grantee) -> Option<&'d mut d
     grants.get_mut(&key)?.as_table_like_mut()
 }
 
+/// Writes the tools of a grant under `key`, in the form that the file uses: a list, or a table with
+/// permissions.
 fn edit_tools(
     section: &mut dyn TableLike,
     key: &str,
@@ -363,8 +367,8 @@ fn edit_list(section: &mut dyn TableLike, key: &str, wanted: Vec<String>) {
     }
 }
 
-/// Appends a value in the style of the list: on a new line where the list has lines, after the comment of the
-/// previous entry.
+/// Appends a value to a list in the list's style: on a new line if the list has lines, and after the comment
+/// of the entry before.
 fn append_value(array: &mut Array, mut value: Value) {
     let text = |raw: Option<&toml_edit::RawString>| {
         raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
@@ -381,6 +385,7 @@ fn append_value(array: &mut Array, mut value: Value) {
     array.push_formatted(value);
 }
 
+/// Writes the mounts of a grant, as a list of tables on one line or as `[[mounts]]`.
 fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
     if let Some(tables) = section.get_mut("mounts").and_then(Item::as_array_of_tables_mut) {
         return edit_mount_tables(tables, wanted);
@@ -405,6 +410,7 @@ fn edit_mounts(section: &mut dyn TableLike, wanted: &[MountSpec]) {
     }
 }
 
+/// Writes the mounts of a grant that uses `[[mounts]]`.
 fn edit_mount_tables(tables: &mut ArrayOfTables, wanted: &[MountSpec]) {
     for mount in wanted {
         let found = tables
@@ -421,7 +427,7 @@ fn edit_mount_tables(tables: &mut ArrayOfTables, wanted: &[MountSpec]) {
     }
 }
 
-/// Whether a written guest path equals the mount's guest path, apart from a final `/`.
+/// Whether a written guest path is the mount's, apart from a final `/`.
 fn is_path(written: Option<&str>, mount: &MountSpec) -> bool {
     written.is_some_and(|path| path.strip_suffix('/').unwrap_or(path) == mount.guest.as_str())
 }
@@ -432,7 +438,7 @@ fn inline_mount(mount: &MountSpec) -> InlineTable {
     table
 }
 
-/// Writes only changed keys, so that `~/data` keeps its spelling.
+/// Writes the keys of a mount that have changed, so for example `~/data` keeps its spelling.
 pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     if table.get("path").is_none() {
         set_key(table, "path", Value::from(mount.guest.as_str()));
@@ -458,6 +464,7 @@ pub(super) fn write_mount(table: &mut dyn TableLike, mount: &MountSpec) {
     }
 }
 
+/// Writes each limit that is stated.
 fn edit_limits(section: &mut dyn TableLike, limits: &LimitsRequest) {
     for row in LIMITS {
         let Some(value) = limits.get(row.key) else { continue };

@@ -1,7 +1,7 @@
 //! `[server.issuers.NAME]`: the issuers whose tokens `belljar serve` accepts beside its own keys, and the
-//! holders that are allowed.
+//! rules about the holders of tokens.
 //!
-//! A token has only the rights that the operator has written here: a holder without a matching `allow` is
+//! A token has only the rights that the operator has written here: a holder whom no `allow` matches is
 //! refused, and no claim grants a right by itself. For example, an `allow` with `claim = "groups"`, `value =
 //! "dev"`, `tenant = "acme"` and `scope = "member"` admits members of `dev` to the tenant `acme`.
 
@@ -18,25 +18,26 @@ use crate::toml_read::Item;
 const KEYS: &[&str] = &["url", "audience", "algorithms", "allow"];
 const ALLOW_KEYS: &[&str] = &["subject", "claim", "value", "tenant", "scope"];
 
-/// Issuers of one server.
+/// Most issuers of a server.
 const MAX_ISSUERS: usize = 16;
 
-/// Rules of one issuer. The bound is small because every token is compared with each rule.
+/// Most rules of one issuer. Few, because every token is compared with each rule.
 const MAX_RULES: usize = 256;
 
-/// Audiences of one issuer.
+/// Most audiences of one issuer.
 const MAX_AUDIENCES: usize = 16;
 
-/// Bytes of an address, a name or a value of a claim.
+/// Most bytes of an address, of a name or of a claim's value.
 const MAX_TEXT: usize = 2_000;
 
-/// Bytes of a tenant's name, because the store makes no tenant with a longer one (`Registry::create_tenant`).
+/// Most bytes of a tenant's name, because the store makes no tenant with a longer one
+/// (`Registry::create_tenant`).
 const MAX_TENANT: usize = 40;
 
-/// Characters of an invalid value that a message repeats.
+/// Most characters of an invalid value that a message repeats.
 const MAX_SHOWN: usize = 60;
 
-/// Marks an error that was already reported.
+/// The error of a value that was reported already.
 struct ReportedMistake;
 
 /// An issuer whose tokens are accepted.
@@ -183,6 +184,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         issuers
     }
 
+    /// Reads one issuer; `None` = it is invalid and was reported.
     fn read_issuer(
         &mut self,
         name: &str,
@@ -197,6 +199,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Some(IssuerSetting { name: name.to_owned(), url, audience, algorithms, allow })
     }
 
+    /// Reads the issuer's URL, which needs `https` unless the host is this machine.
     fn issuer_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<String> {
         let Some(value) = table.get("url") else {
             let hint = "write it as its tokens have it: `url = \"https://id.example.org\"`";
@@ -215,6 +218,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.reader.report_unfit_value("url", value, wants)
     }
 
+    /// Reads `audience`, a text or a list of texts.
     fn read_audience(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<Vec<String>> {
         let Some(value) = table.get("audience") else {
             let hint = "write what its tokens for this server have in `aud`: `audience = \
@@ -237,6 +241,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         )
     }
 
+    /// Reads `algorithms`; without the key, the usual ones.
     fn read_algorithms(&mut self, table: &DeTable<'t>) -> Option<Vec<SignatureKind>> {
         let Some(item) = table.get("algorithms") else {
             return Some(SignatureKind::USUAL.to_vec());
@@ -254,6 +259,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         (kinds.len() == entries.len()).then_some(kinds)
     }
 
+    /// Reads one algorithm. Algorithms with a shared secret are refused.
     fn read_algorithm(&mut self, item: &Item<'_>) -> Option<SignatureKind> {
         let name = self.reader.text_of("algorithms", item)?.trim();
         if let Ok(kind) = SignatureKind::from_str(name) {
@@ -273,6 +279,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         None
     }
 
+    /// Reads the list `allow`.
     fn read_token_rules(&mut self, table: &DeTable<'t>) -> Vec<TokenRule> {
         let Some(item) = table.get("allow") else { return Vec::new() };
         let items = self.reader.read_list("allow", item).unwrap_or_default();
@@ -289,6 +296,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         rules
     }
 
+    /// Reads an entry of `allow`.
     fn read_token_rule(
         &mut self,
         item: &Item<'_>,
@@ -317,6 +325,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Ok(TokenRule { subject, claim, tenant, scope })
     }
 
+    /// Reads the tenant of a rule.
     fn rule_tenant(
         &mut self,
         rule: &Item<'_>,
@@ -337,6 +346,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Err(self.report_bad_value(item, message, None))
     }
 
+    /// Reads the scope of a rule.
     fn rule_scope(
         &mut self,
         rule: &Item<'_>,
@@ -358,7 +368,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Err(self.report_bad_value(item, message, suggest::did_you_mean(scope, known)))
     }
 
-    /// The text of a key and its item, if the key is present.
+    /// The text under a key of a rule with its item; `None` = the key is absent.
     fn read_rule_text<'a>(
         &mut self,
         table: &'a DeTable<'t>,
@@ -404,6 +414,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
     }
 }
 
+/// Whether a target is this machine, for example `localhost`.
 fn is_here(target: &RequestTarget) -> bool {
     match target.host() {
         TargetHost::Ip(ip) => ip.is_loopback(),

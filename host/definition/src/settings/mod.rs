@@ -73,34 +73,35 @@ pub struct Settings {
     /// `strict` under `[agents]`: how an agent is handled that asks for tools which are not installed. Only
     /// the home file sets this value.
     pub missing_tools: MissingToolPolicy,
-    /// `[context]`. Only the home file has this section.
+    /// `[context]`: the budget for lists of agents, skills and tools. Only the home file has the section.
     pub context: ContextSetting,
     /// `overlay`, `overlay_bytes` and `overlay_files` under `[agents]`. Only the home file sets these values.
     pub overlays: OverlaySetting,
     /// `profile` under `[agents]`: the profile of a subagent whose grant has no `profile`. Only the home file
     /// sets this value.
     pub profile: SubagentProfile,
-    /// The models whose role has the profile [`SubagentProfile::Small`]; each is assigned to a role.
+    /// The models whose role has the profile [`SubagentProfile::Small`].
     pub small_models: BTreeSet<String>,
-    /// `[models.NAME]`.
+    /// `[models.NAME]`: the configured models.
     pub models: BTreeMap<String, ModelSetting>,
     /// `[roles]`: role to model name. Every value is a key of `models`.
     pub roles: BTreeMap<String, String>,
     /// `[secrets.NAME]`.
     pub secrets: BTreeMap<SecretName, SecretSetting>,
-    /// `[tools.NAME]`.
+    /// `[tools.NAME]`: configuration and digests of tools.
     pub tools: BTreeMap<ToolName, ToolSetting>,
-    /// `[mcp.NAME]`. Only the home file may have these sections.
+    /// `[mcp.NAME]` with a `url`: MCP servers. Only the home file may have these sections.
     pub mcp: BTreeMap<String, McpSetting>,
-    /// `[mcp.NAME]` with a `command`. Only the home file may have these sections.
+    /// `[mcp.NAME]` with a `command`: MCP servers that are programs of this machine. Only the home file may
+    /// have them.
     pub mcp_programs: BTreeMap<String, McpProgram>,
     /// The servers by the names that agent files have for them, in lower case.
     pub mcp_called: BTreeMap<String, String>,
     /// `[[hooks]]`, in the order of the file. Only the home file may have them.
     pub hooks: Vec<HookSetting>,
-    /// `[subagents]`.
+    /// `[subagents]`: the rules for all subagents.
     pub subagents: SubagentPolicy,
-    /// `[server]`. Only the home file has this section.
+    /// `[server]`: the settings of `belljar serve`. Only the home file has the section.
     pub server: ServerSetting,
     home: GrantLayer,
     workspace: GrantLayer,
@@ -109,10 +110,10 @@ pub struct Settings {
     named_agents: Vec<named::NamedAgent>,
 }
 
-/// The size of a subagent's limits and prompts, where its grant has no `profile`.
+/// How large the limits and prompts of a subagent are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SubagentProfile {
-    /// The limits and prompts of every other agent.
+    /// As large as those of any agent.
     #[default]
     Whole,
     /// Fewer steps and tokens, and shorter prompts.
@@ -254,7 +255,8 @@ impl Settings {
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
 
-    /// The grants of this agent in a run in `workspace_root`.
+    /// The grants of the agent in a run in `workspace_root`: the home file's, narrowed by the workspace's
+    /// file.
     pub fn agent_grants(
         &self,
         id: &AgentId,
@@ -265,12 +267,12 @@ impl Settings {
         self.workspace_grant(id, visibility).narrow_grants(grants)
     }
 
-    /// The grant of the home file and the built-in defaults, every key stated.
+    /// The grant of a grantee by the home file and the built-in defaults, with every key stated.
     pub fn home_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
         self.combined_grant(visibility, to, self.home.grants.get(to))
     }
 
-    /// A copy of the settings in which no section of the home file states a mount.
+    /// These settings without any mount that the home file states.
     #[must_use]
     pub fn without_mounts(&self) -> Self {
         let mut without = self.clone();
@@ -281,8 +283,8 @@ impl Settings {
         without
     }
 
-    /// The permission that the home file states for this tool by name: from the agent's own section, else
-    /// from the section of its library.
+    /// The permission that the home file states for the tool by name: in the agent's own section, otherwise
+    /// in the section of its library.
     pub fn stated_permission(&self, id: &AgentId, tool: &ToolName) -> Option<CallPermission> {
         let own = Grantee::from(id);
         let sections =
@@ -315,8 +317,8 @@ impl Settings {
         stated.fold(spec, |spec, stated| spec.overridden_by(stated))
     }
 
-    /// The home file's sections that apply to a grantee, from the widest to the narrowest; the last one that
-    /// states a key decides.
+    /// The sections of the home file that apply to a grantee, from the widest to the narrowest. The last
+    /// section that states a key decides about it.
     fn stated_sections<'a>(
         &'a self,
         visibility: Visibility,
@@ -327,8 +329,8 @@ impl Settings {
         [self.home.defaults.get(&visibility), whole, own].into_iter().flatten()
     }
 
-    /// Every mount that the home file and the defaults grant to any agent in this workspace, with its access;
-    /// a workspace's own file only narrows them. May name one directory several times.
+    /// Every mount that the home file and the defaults grant to any agent in the workspace. A directory may
+    /// be named several times. The workspace's own file can only narrow these mounts.
     pub fn possible_mounts(&self, workspace_root: &Path) -> Vec<Mount> {
         let defaults =
             Visibility::ALL.map(|row| defaults::default_spec(row, self.overlays.by_default));
@@ -386,7 +388,7 @@ impl Settings {
         self.home_grant(&id.into(), visibility).auto_background.and_then(AutoBackground::wait_time)
     }
 
-    /// The agents and libraries that have a section in the operator's file, whether or not they exist.
+    /// The agents and libraries that have a section in the home file, whether or not they exist.
     pub fn grantees(&self) -> impl Iterator<Item = &Grantee> {
         self.home.grants.keys()
     }
@@ -403,7 +405,7 @@ impl Settings {
         defaults.chain(grants.map(|(id, _)| format!("[grants.\"{id}\"]"))).collect()
     }
 
-    /// Warnings about statements that are allowed and probably unintended.
+    /// Warnings about settings that are allowed and probably not intended.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }

@@ -1,9 +1,9 @@
-//! Removes rights from a grant in the text of the home `belljar.toml`, and keeps the rest of the text
-//! unchanged: comments, order, white space.
+//! Removes rights from a grant in the text of the home `belljar.toml`, and leaves the rest of the text as it
+//! is: comments, order, white space.
 //!
-//! A key whose value then equals the value without the key is removed, and so is a section without keys: the
-//! lines written by `belljar grant` disappear again. For example, revoking the only added host removes
-//! `hosts`.
+//! A key is removed if the value that it would have is the value without the key, and a section is removed if
+//! no key is left: the lines that `belljar grant` wrote disappear again. For example, revoking the only added
+//! host removes the key `hosts`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,21 @@ use super::{GrantSpec, Grantee, MountSpec, Settings};
 use crate::Visibility;
 use crate::diagnostic::Diagnostic;
 
-/// A removal from a grant. The default value removes nothing.
+/// Rights to remove from a grant. The default value removes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantRemoval {
-    /// Whether everything is removed, whatever the other fields name; the rules about subagents stay.
+    /// Whether everything is removed, whatever the other fields name. The rules about subagents stay.
     pub all: bool,
-    /// Tools; with a permission, removed only if the grant has exactly that permission.
+    /// Tools to remove. With a permission, a tool is removed only if the grant has exactly that permission.
     pub tools: Vec<(ToolName, Option<CallPermission>)>,
     /// Mounts to remove.
     pub mounts: Vec<MountRemoval>,
-    /// Hosts in the grant's spelling, for example `https://*.example.com`.
+    /// Hosts to remove, in the grant's spelling, for example `https://*.example.com`.
     pub hosts: Vec<HostRule>,
     /// Secrets to remove.
     pub secrets: Vec<SecretName>,
-    /// Limits, each a key of [`LIMITS`]; with a value, removed only if the grant states exactly that value.
+    /// Limits to remove, each a key of [`LIMITS`]. With a value, a limit is removed only if it has exactly
+    /// that value.
     pub limits: Vec<(String, Option<u64>)>,
 }
 
@@ -40,9 +41,9 @@ pub struct GrantRemoval {
 pub struct MountRemoval {
     /// The guest path of the mount.
     pub guest: GuestPath,
-    /// If set, the mount must have this host directory.
+    /// If set, the mount is removed only if it has the host directory.
     pub host: Option<PathBuf>,
-    /// If set, the mount must have this access.
+    /// If set, the mount is removed only if it has this access.
     pub access: Option<MountAccess>,
 }
 
@@ -51,8 +52,7 @@ pub struct MountRemoval {
 pub enum NotRevoked {
     /// The text is invalid or cannot be edited.
     Invalid(Vec<Diagnostic>),
-    /// The grant does not have these rights, each as a text for people. A removal is applied whole or not at
-    /// all.
+    /// The grant lacks these rights, each as a text for people. A removal is made as a whole or not at all.
     NotGranted(Vec<String>),
 }
 
@@ -62,7 +62,7 @@ impl GrantRemoval {
         *self == Self::default()
     }
 
-    /// The grant after the removal, and the parts of the removal that the grant does not have. `below` = the
+    /// The grant `stated` after the removal, and the parts of the removal that it lacks. `below` are the
     /// rights without the grant.
     fn remove_from(&self, stated: &GrantSpec, below: &GrantSpec) -> (GrantSpec, Vec<String>) {
         let mut missing = Vec::new();
@@ -109,8 +109,8 @@ impl GrantRemoval {
     }
 }
 
-/// Removes `removal` from the grants of `ids` in `text`, the home `belljar.toml`. The result is parsed again
-/// and compared: these agents keep exactly the remaining rights, and no other setting changes.
+/// Removes `removal` from the grants of `ids` in `text`, the home `belljar.toml`. The new text is parsed and
+/// compared: these agents keep exactly the other rights, and no other setting changes.
 pub fn revoke_grants(
     path: &Path,
     text: &str,
@@ -155,17 +155,18 @@ impl Settings {
         self.home.grants.get(to)
     }
 
-    /// The rights at home of an agent without a grant.
+    /// The rights that the agent would have at home without its own section.
     fn without_grant(&self, to: &Grantee, visibility: Visibility) -> GrantSpec {
         self.combined_grant(visibility, to, None)
     }
 }
 
-/// The command line's qualifier of a name in parentheses, or an empty text.
+/// The words in parentheses behind a name in a message, for example ` (ask)`; empty if there are none.
 fn as_stated(word: Option<impl std::fmt::Display>) -> String {
     word.map_or_else(String::new, |word| format!(" ({word})"))
 }
 
+/// Removes a tool from a grant, if it has the tool with this permission. Returns whether it had.
 fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<CallPermission>) -> bool {
     let lists = [Some(&mut spec.add_tools), spec.tools.as_mut()];
     for list in lists.into_iter().flatten() {
@@ -178,6 +179,7 @@ fn take_tool(spec: &mut GrantSpec, tool: &ToolName, word: Option<CallPermission>
     false
 }
 
+/// Keeps the entries of a list that `keep` accepts. Returns whether any was removed.
 fn retain_entries<T>(list: &mut Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> bool {
     let Some(list) = list else { return false };
     let before = list.len();
@@ -185,6 +187,7 @@ fn retain_entries<T>(list: &mut Option<Vec<T>>, keep: impl Fn(&T) -> bool) -> bo
     list.len() < before
 }
 
+/// Removes a limit from a grant, if it has this value. Returns whether it had.
 fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool {
     let held = limits.get(key);
     if held.is_none() || value.is_some() && value != held {
@@ -201,7 +204,8 @@ fn take_limit(limits: &mut LimitsRequest, key: &str, value: Option<u64>) -> bool
 }
 
 impl MountRemoval {
-    /// Removes the mount. The default mount at the same guest path returns if its access is narrower.
+    /// Removes a mount from a grant. If the default mount at the same guest path has narrower access, it
+    /// applies again.
     fn remove_from(&self, spec: &mut GrantSpec, below: &GrantSpec) -> bool {
         let Some(mounts) = &mut spec.mounts else { return false };
         let is_it = |mount: &MountSpec| {
@@ -224,7 +228,7 @@ impl MountRemoval {
     }
 }
 
-/// Removes each changed key whose value equals the value without the key.
+/// Removes each changed key whose value is now the value without the key.
 fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &GrantSpec) {
     if spec.tools != stated.tools && spec.tools == below.tools {
         spec.tools = None;
@@ -240,6 +244,7 @@ fn drop_what_holds_anyway(spec: &mut GrantSpec, stated: &GrantSpec, below: &Gran
     }
 }
 
+/// Removes from the document what the grant `left` lacks of `stated`, and the section if nothing is left.
 fn edit_document(
     doc: &mut DocumentMut,
     id: &Grantee,
@@ -258,13 +263,14 @@ fn edit_document(
     Some(())
 }
 
-/// Whether a person wrote a comment on the section itself.
+/// Whether a person wrote a comment on the section's heading.
 fn is_remarked(item: &Item) -> bool {
     let decor = item.as_table().map(Table::decor);
     let texts = decor.into_iter().flat_map(|decor| [decor.prefix(), decor.suffix()]);
     texts.flatten().filter_map(RawString::as_str).any(|text| text.contains('#'))
 }
 
+/// Removes the tools, mounts, hosts, secrets and limits that `left` lacks from a section.
 fn edit_section(section: &mut dyn TableLike, stated: &GrantSpec, left: &GrantSpec) {
     if left.tools != stated.tools {
         edit_tools(section, TOOLS, left.tools.as_ref().map(|tools| tools.keys().collect()));
@@ -305,7 +311,7 @@ fn edit_tools(section: &mut dyn TableLike, key: &str, names: Option<BTreeSet<&To
     }
 }
 
-/// Removes entries from a list, or with `stays = false` the list from the section.
+/// Removes from a list the entries that `keep` rejects; with `stays = false`, removes the whole list.
 fn edit_list(section: &mut dyn TableLike, key: &str, stays: bool, keep: impl Fn(&str) -> bool) {
     match section.get_mut(key).and_then(Item::as_array_mut).filter(|_| stays) {
         Some(array) => remove_entries(array, |value| !value.as_str().is_some_and(&keep)),
@@ -313,6 +319,7 @@ fn edit_list(section: &mut dyn TableLike, key: &str, stays: bool, keep: impl Fn(
     }
 }
 
+/// Removes from a section the mounts that `left` lacks; `None` removes the key.
 fn edit_mounts(section: &mut dyn TableLike, left: Option<&[MountSpec]>) {
     let Some(left) = left else { return drop(section.remove("mounts")) };
     let found = |path: Option<&str>| {
@@ -342,6 +349,7 @@ fn edit_mounts(section: &mut dyn TableLike, left: Option<&[MountSpec]>) {
     }
 }
 
+/// Removes from a section the limits that `left` lacks.
 fn edit_limits(section: &mut dyn TableLike, stated: &LimitsRequest, left: &LimitsRequest) {
     let gone = |row: &&belljar_policy::LimitRow| {
         stated.get(row.key).is_some() && left.get(row.key).is_none()

@@ -48,14 +48,14 @@ const HOME_GRANT_KEYS: &[&str] =
     &["tools", "add_tools", "mounts", "hosts", "secrets", "limits", "subagents", "tools_as"];
 const MOUNT_KEYS: &[&str] = &["path", "host", "access"];
 
-/// The kind of settings file.
+/// Which settings file is read: the operator's at home, or a workspace's.
 #[derive(Clone, Copy)]
 enum SettingsFile<'a> {
     Home { home_dir: Option<&'a Path> },
     Workspace,
 }
 
-/// A settings file while it is parsed into `Settings`.
+/// Reads one settings file into [`Settings`].
 pub(super) struct SettingsLoader<'s, 't, 'p> {
     pub(super) settings: &'s mut Settings,
     pub(super) reader: TomlReader<'t, 'p>,
@@ -63,6 +63,7 @@ pub(super) struct SettingsLoader<'s, 't, 'p> {
     file: SettingsFile<'s>,
 }
 
+/// Reads the home file into `settings`; returns the errors.
 pub(super) fn read_home(
     settings: &mut Settings,
     path: &Path,
@@ -110,6 +111,7 @@ pub(super) fn read_home(
     loader.into_errors()
 }
 
+/// Reads a workspace's file into `settings`, where it can only narrow; returns the errors.
 pub(super) fn read_workspace(settings: &mut Settings, path: &Path, text: &str) -> Vec<Diagnostic> {
     let (mut reader, root) = match TomlReader::open(path, text) {
         Ok(open) => open,
@@ -150,7 +152,7 @@ fn takes_overlay_tools(spec: &GrantSpec) -> bool {
 }
 
 impl<'t> SettingsLoader<'_, 't, '_> {
-    /// Returns the errors; the warnings are added to the settings.
+    /// The errors. The warnings are moved to the settings.
     fn into_errors(self) -> Vec<Diagnostic> {
         let (errors, warnings) = self
             .reader
@@ -190,6 +192,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.reader.findings.error_hint(at, "missing-key", format!("{what} is missing"), hint);
     }
 
+    /// Reads `[defaults.*]` and `[grants.*]` of a file.
     fn read_layer(&mut self, table: &DeTable<'t>) -> GrantLayer {
         let mut layer = GrantLayer::default();
         for (name, item, table) in self.named_tables(table, "defaults") {
@@ -249,8 +252,8 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         layer
     }
 
-    /// Warns where granting a writable directory removes tools that the section does not name, because agents
-    /// have these tools only for overlays.
+    /// Warns if a section grants a writable directory and so loses tools that it does not name: agents have
+    /// these tools by default only with overlays.
     fn tell_of_taken_tools(&mut self, layer: &GrantLayer, writing: Vec<(&str, FilePosition)>) {
         if layer.defaults.values().any(|row| row.tools.is_some()) {
             return;
@@ -274,9 +277,10 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
-    /// Adds belljar's own tools to a home file's list. A list of tools replaces the default tools except
-    /// these, because no agent file names them and an operator easily forgets them. Nothing is added if the
-    /// list is empty or names any of these tools, for example to deny one. A workspace's list only narrows.
+    /// Adds belljar's own tools to a list of tools in the home file. Such a list replaces the default tools,
+    /// and these are easily forgotten, because no agent file names them. Nothing is added if the list is
+    /// empty or names one of them, for example to deny it. A workspace's list only narrows, so it is left as
+    /// it is.
     fn keep_builtin_tools(&self, visibility: Visibility, spec: &mut GrantSpec) {
         let is_home = self.is_home();
         let Some(tools) = spec.tools.as_mut().filter(|tools| is_home && !tools.is_empty()) else {
@@ -289,6 +293,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads a section of grants; `keys` are the accepted keys.
     fn read_grant(&mut self, table: &DeTable<'t>, keys: &[&str]) -> GrantSpec {
         self.reader.report_unknown_keys(table, "a grant", keys);
         let mut spec = GrantSpec::default();
@@ -368,6 +373,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         tools
     }
 
+    /// Parses a tool's name, or reports that it is invalid.
     pub(super) fn tool_name(&mut self, name: &str, item: &Item<'_>) -> Option<ToolName> {
         match ToolName::new(name) {
             Ok(tool) => Some(tool),
@@ -385,6 +391,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.settings.named_tools.push(NamedTool { tool: tool.clone(), path, at });
     }
 
+    /// Reads the list `mounts`.
     fn read_mounts(&mut self, item: &Item<'t>) -> Vec<MountSpec> {
         let mut mounts: Vec<MountSpec> = Vec::new();
         for item in self.reader.read_list("mounts", item).unwrap_or_default() {
@@ -414,6 +421,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         mounts
     }
 
+    /// Reports a mount inside another mount that grants more.
     fn report_nested_mount(&mut self, item: &Item<'_>, inner: &MountSpec, outer: &GuestPath) {
         let message = format!("`{}` gives less than `{outer}`, in which it lies", inner.guest);
         let hint = format!(
@@ -424,6 +432,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.reader.findings.error_hint(at, "nested-mount", message, hint);
     }
 
+    /// Reads an entry of `mounts`.
     fn read_mount(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<MountSpec> {
         let Some(path) = table.get("path") else {
             self.report_missing(
@@ -510,8 +519,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
-    /// Warns about a secret that is granted but not defined, which has no effect and is probably a typing
-    /// error.
+    /// Warns about a secret that is granted but defined nowhere, probably a typing error.
     fn check_secrets(&mut self, layer: &GrantLayer) {
         let specs = layer.defaults.values().chain(layer.grants.values());
         for name in specs.flat_map(|spec| spec.secrets.iter().flatten()) {
@@ -527,8 +535,8 @@ impl<'t> SettingsLoader<'_, 't, '_> {
     }
 }
 
-/// Whether the outer mount grants the access that the inner one was written to refuse. A mount grants a
-/// directory with everything below, so a narrower mount inside has no effect.
+/// Whether a mount inside another is useless: the outer mount grants the access that the inner one was meant
+/// to refuse, because a mount grants everything below its directory.
 fn is_undone_by(inner: &MountSpec, outer: &MountSpec) -> bool {
     inner.guest != outer.guest
         && outer.guest.covers_path(inner.guest.as_str())

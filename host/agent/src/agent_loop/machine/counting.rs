@@ -7,7 +7,7 @@ use crate::limits::{IMAGE_AS_TEXT, MAX_BYTES_PER_TOKEN};
 use crate::outcome::Usage;
 
 /// The usage that an answer is billed for. If a server reports no tokens, a token counts for every four
-/// bytes, so that tokens are never free.
+/// bytes, so tokens are never free.
 pub fn count_usage(prompt: u64, reply: &ModelReply) -> Usage {
     let belljar_model::TokenUsage { mut input_tokens, cached_tokens, mut output_tokens } =
         reply.usage;
@@ -25,7 +25,7 @@ pub struct PartialAnswer {
     pub(crate) text: String,
     /// Bytes of everything that arrived, including reasoning.
     pub bytes: u64,
-    /// True if the answer has begun, so that the provider bills the prompt.
+    /// True if the answer has begun, so the provider bills the prompt.
     pub begun: bool,
     /// The bytes of each attempt that broke off. The provider billed the prompt for each.
     pub lost: Vec<u64>,
@@ -62,7 +62,7 @@ pub(crate) fn least_tokens(prompt: u64) -> u64 {
     prompt / MAX_BYTES_PER_TOKEN
 }
 
-/// Reserves tokens for a request before it is sent, so that parallel agents do not count on the same tokens.
+/// Reserves tokens for a request before it is sent, so parallel agents do not count on the same tokens.
 /// The estimate is one token for every four bytes of the prompt, or `billed`, what a similar request cost (0
 /// = unknown), if that is more.
 ///

@@ -17,7 +17,7 @@ impl AgentLoop {
         Self { deferred, ..self }
     }
 
-    /// Adds the specifications of tools that this step has found or called. The list only grows, so that a
+    /// Adds the specifications of tools that the step has found or called. The list only grows, so a
     /// provider can cache its beginning. A resumed agent finds the same names in the stored answers.
     pub(super) fn load_tools(&mut self, answers: &[CallAnswer]) {
         if self.deferred.is_empty() || self.last_step.is_some() {

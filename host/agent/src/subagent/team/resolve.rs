@@ -28,7 +28,7 @@ pub struct ResolvedTeam {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Finds a team and its agents. Looks for changed files first, so that an edit counts at once.
+/// Finds a team and its agents. Looks for changed files first, so an edit counts at once.
 pub fn resolve_team(
     host: &Host,
     name: &str,
@@ -98,7 +98,7 @@ fn resolve_definition(
     ResolvedTeam { id, definition: Arc::new(definition), stages, problems }
 }
 
-/// Resolves the agents of one stage, and appends what keeps others from running to `problems`.
+/// Resolves the agents of a stage, and appends what keeps others from running to `problems`.
 fn resolve_members(
     host: &Host,
     team: &AgentId,
@@ -175,7 +175,7 @@ fn within_team(
     workspace: &Path,
 ) -> Result<ResolvedAgent, MemberProblem> {
     match team.scope {
-        // The operator wrote this team, and so decides how its agents work together.
+        // The operator wrote the team, and so decides how its agents work together.
         AgentScope::Home => return Ok(agent),
         AgentScope::Library(_) | AgentScope::Workspace(_) => {}
     }

@@ -261,7 +261,7 @@ impl<'a> TeamRun<'a> {
         Some((deadline.saturating_duration_since(Instant::now()), seconds))
     }
 
-    /// Runs the members of one stage, at most [`PARALLEL_CHILDREN`] at a time. Their outcomes have the order
+    /// Runs the members of a stage, at most [`PARALLEL_CHILDREN`] at a time. Their outcomes have the order
     /// of the file.
     async fn run_stage(
         &self,
@@ -343,7 +343,7 @@ impl<'a> TeamRun<'a> {
         }
     }
 
-    /// Runs one member to its end; its time begins when the future is first polled.
+    /// Runs a member to its end; its time begins when the future is first polled.
     async fn run_member(&self, start: MemberStart, batch: &ChildBatch) -> MemberOutcome {
         let MemberStart { stage, mut spec, index, path } = start;
         batch.mark_running(&path);

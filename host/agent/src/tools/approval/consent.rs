@@ -6,7 +6,7 @@ use belljar_policy::ToolPermit;
 /// Why a call may be made without asking the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConsentBasis {
-    /// A hook of the operator allows this call.
+    /// A hook of the operator allows the call.
     HookAllows,
     /// INV-258: the journal shows that a person allowed the call before the process died.
     AllowedBefore,

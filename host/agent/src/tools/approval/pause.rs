@@ -35,7 +35,7 @@ impl PauseClock {
         Arc::new(Self { above: Some(Arc::clone(above)), ..Self::default() })
     }
 
-    /// Begins a wait of this agent and of all its ancestors.
+    /// Begins a wait of the agent and of all its ancestors.
     pub(crate) fn begin_wait(self: &Arc<Self>) -> PersonWait {
         self.for_each_above(|pause| {
             let mut state = pause.lock_state();

@@ -29,7 +29,7 @@ pub(crate) const SAID_NO: &str = "the person who was asked said no";
 const CANCELLED: &str = "the question was cancelled where it was shown, without a yes or a no";
 
 impl CallExecutor<'_> {
-    /// Asks the person if the permit requires an answer and the person has not allowed this tool for the
+    /// Asks the person if the permit requires an answer and the person has not allowed the tool for the
     /// whole run. Returns the permit to call with, or the refusal.
     pub(crate) async fn ask_if_required(
         &self,
@@ -61,7 +61,7 @@ impl CallExecutor<'_> {
             None => (DenyCode::NobodyToAsk, "the run was cancelled while a person was asked"),
         };
         let facts = format!("{facts} (tool `{}`)", permit.tool());
-        // Who required the question: a hook for this call, otherwise the source that decided about the tool.
+        // Who required the question: a hook for the call, otherwise the source that decided about the tool.
         let by = match permit.needs_own_answer() {
             true => DecisionSource::Hook,
             false => {
@@ -200,7 +200,7 @@ impl CallExecutor<'_> {
         machine: &AgentLoop,
     ) -> Result<(String, Vec<TodoItem>), String> {
         let mut todos = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
-        // The list is derived from the messages once and then kept, because the calls of this step have no
+        // The list is derived from the messages once and then kept, because the calls of the step have no
         // answers there yet.
         let list = todos.get_or_insert_with(|| {
             TodoList::from_messages(&machine.request().messages, machine.dispatcher())
@@ -216,7 +216,7 @@ fn unanswered_result(why: &str) -> CallAnswer {
     CallAnswer { content, is_error: true }
 }
 
-/// Returns whether no question is asked any more (INV-259): a tool made this call, and an earlier question
+/// Returns whether no question is asked any more (INV-259): a tool made the call, and an earlier question
 /// below the same call of the model went unanswered.
 fn is_unattended(call: PlacedCall<'_>) -> bool {
     call.nested.is_some_and(|nested| nested.outer.is_unattended())

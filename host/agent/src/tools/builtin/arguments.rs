@@ -135,7 +135,7 @@ pub(crate) enum WorktreeCall {
     },
     /// Leaves the worktree and merges its changes into the original layers.
     Keep {
-        /// Ignored: this argument belongs to `remove`.
+        /// Ignored: the argument belongs to `remove`.
         #[serde(default, rename = "discard_changes")]
         _discard_changes: bool,
     },
@@ -183,7 +183,7 @@ struct TodosArguments {
     todos: Vec<Todo>,
 }
 
-/// The field that distinguishes a call about one item from a call with a whole list.
+/// The field that distinguishes a call about an item from a call with a whole list.
 #[derive(Deserialize)]
 struct HasAction {
     action: Option<IgnoredAny>,

@@ -1,7 +1,7 @@
 //! A worktree: a copy of an agent's overlays that the agent enters and leaves.
 //!
 //! The copy is a fork of the agent's layers, as for a subagent with `isolation: worktree` (`layers.rs`). It
-//! is stored under the address of the call that entered it, so that a resumed run finds it again. An agent
+//! is stored under the address of the call that entered it, so a resumed run finds it again. An agent
 //! that ends inside a worktree leaves it automatically.
 
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ places. What you change, and what subagents that you start change, stays in it u
 At the end of your turn it is kept.";
 
 impl CallExecutor<'_> {
-    /// The layers in which this agent, and subagents that it starts, work now: the worktree's, if it is in
+    /// The layers in which the agent, and subagents that it starts, work now: the worktree's, if it is in
     /// one.
     pub(crate) fn current_layers(&self) -> Option<SessionLayers> {
         self.jar.current_layers(self.job)
@@ -78,7 +78,7 @@ impl CallExecutor<'_> {
         self.jar.switch_worktree(self.job, self.ledger, to).await;
     }
 
-    /// The worktree that this call enters; its files are not copied yet.
+    /// The worktree that the call enters; its files are not copied yet.
     fn plan_worktree(
         &self,
         call: PlacedCall<'_>,
@@ -174,7 +174,7 @@ impl CallExecutor<'_> {
         Ok([text.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))
     }
 
-    /// An error with the changed paths if the worktree has changes, so that they are not dropped unseen.
+    /// An error with the changed paths if the worktree has changes, so they are not dropped unseen.
     async fn refuse_if_changed(&self, worktree: &EnteredWorktree) -> Result<(), String> {
         let (layers, rights) = (worktree.layers.clone(), self.job.rights.clone());
         let owner = self.job.shared.host.owner_of_layers();

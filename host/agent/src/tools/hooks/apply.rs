@@ -82,7 +82,7 @@ impl CallExecutor<'_> {
         }
     }
 
-    /// Asks one hook about a call, and adds its answer to the results: new arguments, a refusal, a question
+    /// Asks a hook about a call, and adds its answer to the results: new arguments, a refusal, a question
     /// or an approval.
     async fn ask_hook(
         &self,
@@ -255,7 +255,7 @@ impl CallExecutor<'_> {
         Some(AgentEnding::partial(RunError::Hook { reason }))
     }
 
-    /// Asks one hook, and sends watchers its judgement. If a hook before an event does not answer, that
+    /// Asks a hook, and sends watchers its judgement. If a hook before an event does not answer, that
     /// counts as a refusal.
     async fn consult_hook(
         &self,

@@ -41,7 +41,7 @@ impl Hooks {
 }
 
 impl Hook {
-    /// What is wrong with one hook; `None` = nothing that can be seen.
+    /// What is wrong with a hook; `None` = nothing that can be seen.
     async fn find_problem(&self, workspace: &Path) -> Option<String> {
         match &self.action {
             HookRunner::Command { text, .. } => {

@@ -1,4 +1,4 @@
-//! Runs one hook command: JSON on stdin, a bare environment and bounded output. After a deadline or a
+//! Runs a hook command: JSON on stdin, a bare environment and bounded output. After a deadline or a
 //! cancellation, no process of it remains.
 
 use std::path::Path;
@@ -99,7 +99,7 @@ pub(crate) async fn run_command(
     }
 }
 
-/// The first bytes of a stream. The rest is read and dropped, so that the command never blocks.
+/// The first bytes of a stream. The rest is read and dropped, so the command never blocks.
 struct CapturedOutput {
     bytes: Vec<u8>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! Asks one hook, a command or a component, about one event.
+//! Asks a hook, a command or a component, about an event.
 
 use std::path::Path;
 

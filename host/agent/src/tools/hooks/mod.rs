@@ -112,7 +112,7 @@ impl Hooks {
         self
     }
 
-    /// The hooks for this event whose pattern matches one of the names, in the order of `belljar.toml`.
+    /// The hooks for the event whose pattern matches one of the names, in the order of `belljar.toml`.
     fn matching_hooks(&self, event: HookEvent, names: &[&str]) -> impl Iterator<Item = &Hook> {
         self.0.iter().filter(move |hook| hook.event == event && hook.matcher.matches_any(names))
     }

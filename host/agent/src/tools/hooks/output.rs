@@ -188,7 +188,7 @@ fn parse_output(event: HookEvent, ran: &EndedCommand) -> Result<HookJudgement, S
     Ok(judgement)
 }
 
-/// Returns whether a hook at this event may add a text for the model.
+/// Returns whether a hook at the event may add a text for the model.
 fn takes_context(event: HookEvent) -> bool {
     match event {
         HookEvent::PreToolUse

@@ -156,7 +156,7 @@ impl OuterCall {
         &self.room
     }
 
-    /// INV-259: records that a question went unanswered, so that no further nested call asks a person.
+    /// INV-259: records that a question went unanswered, so no further nested call asks a person.
     /// Otherwise a thousand waits would last a week.
     pub(crate) fn record_unanswered_question(&self) {
         self.alone.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Executes the nested calls of a tool within the tool's own call, in the same task, so that all end with the
+//! Executes the nested calls of a tool within the tool's own call, in the same task, so all end with the
 //! outer call.
 
 use std::sync::Arc;
