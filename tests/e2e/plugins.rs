@@ -434,5 +434,5 @@ fn a_command_of_a_plugin_is_called_by_either_of_its_names_while_the_plugin_is_in
     world.run(&["run", "--command", "harbour:entry", "the storm"]).exits(2);
     plugins(&world, &["disable", "pilot"]).exits(0);
     world.run(&["run", "--command", "pilot:entry", "the storm"]).exits(2);
-    world.run(&["run", "general-purpose", "Write an entry about the storm."]).exits(0);
+    world.run(&["run", "Write an entry about the storm."]).exits(0);
 }

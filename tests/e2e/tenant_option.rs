@@ -24,6 +24,7 @@ const TAKE: &[Row] = &[
     (&["agents", "libraries"], 0, "reds-zoo"),
     (&["agents", "update", "reds-zoo"], 0, "nothing changed in library `reds-zoo`"),
     (&["agents", "remove", "reds-zoo"], 0, "removed library `reds-zoo`"),
+    (&["add", "SOURCE", "--name", "reds-farm", "--yes"], 0, "library/reds-farm/NAME"),
     (&["marketplaces", "add", "SOURCE"], 0, "marketplace `reds-market`"),
     (&["marketplaces", "list"], 0, "reds-market"),
     (&["marketplaces", "update", "reds-market"], 0, "updated marketplace `reds-market`"),
@@ -41,6 +42,9 @@ const TAKE: &[Row] = &[
     (&["teams", "check"], 0, "reds-team"),
     (&["skills", "list"], 0, "reds-skill"),
     (&["skills", "check", "reds-skill"], 0, "skill `reds-skill`"),
+    (&["commands", "list"], 0, "/reds-command"),
+    (&["commands", "check", "reds-command"], 0, "command `/reds-command`"),
+    (&["context", "reds-agent", "go"], 5, "model"),
     (&["drafts", "list"], 0, "agents/reds-draft"),
     (&["drafts", "promote", "agents/reds-draft"], 0, "reds-draft.md"),
     (&["tools", "list"], 0, "probe"),
@@ -128,6 +132,7 @@ fn world() -> World {
         "name: reds-team\ndescription: d\nstages:\n  - agent: reds-agent\n",
     );
     home("skills/reds-skill.md", "---\nname: reds-skill\ndescription: d\n---\nx\n");
+    home("commands/reds-command.md", "Do $ARGUMENTS.\n");
     home("tools/probe/tool.toml", "manifest = 1\ndescription = \"A probe.\"\n");
     fs::copy(PROBE, world.home().join(&root).join("home/tools/probe/tool.wasm")).unwrap();
     let digest =
@@ -182,7 +187,13 @@ fn every_command_about_agents_tools_and_sessions_takes_a_tenant_in_the_same_way(
 #[test]
 fn what_is_a_tenants_is_not_in_the_operators_own_lists() {
     let world = world();
-    for args in [["agents", "list"], ["teams", "list"], ["skills", "list"], ["drafts", "list"]] {
+    for args in [
+        ["agents", "list"],
+        ["teams", "list"],
+        ["skills", "list"],
+        ["commands", "list"],
+        ["drafts", "list"],
+    ] {
         let done = world.run(&args).exits(0);
         assert!(!done.stdout.contains(REDS), "{args:?}: {}", done.stdout);
     }
