@@ -188,7 +188,8 @@ impl DirectTools {
         };
         let decision = match self.means.hooked.halted.get() {
             Some(reason) => CallDecision::Refuse(CallRefusal::malformed_call(format!(
-                "a hook ended this: {reason}"
+                "a hook ended this: {}",
+                reason.to_model_text()
             ))),
             None => decision,
         };

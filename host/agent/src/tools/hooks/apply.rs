@@ -9,7 +9,7 @@ use belljar_policy::{DecisionSource, DenyCode, PolicyDenial, ShownText, ToolName
 use serde_json::{Map, Value};
 
 use super::input::{HookInput, NEW_SESSION};
-use super::{EventVerdict, Hook, HookJudgement, Hooks};
+use super::{EventVerdict, Hook, HookJudgement, HookReason, Hooks};
 use crate::agent_loop::agent::Timer;
 use crate::agent_loop::machine::AgentEnding;
 use crate::events::EventKind;
@@ -110,18 +110,20 @@ impl CallExecutor<'_> {
             }
         }
         if let Some(context) = &judgement.context {
-            said.notes.push_str(&frame::hook_note(context));
+            said.notes.push_str(&hook.frame_note(context));
         }
         match &judgement.verdict {
             EventVerdict::Pass => {}
             EventVerdict::Allow => said.allowed = true,
             EventVerdict::Ask => said.asked = true,
             EventVerdict::Deny(reason) => {
-                said.refused = Some(hook_refusal(hook, tool.as_str(), reason))
+                let reason = hook.attribute_reason(reason);
+                said.refused = Some(hook_refusal(hook, tool.as_str(), &reason))
             }
         }
         if let Some(reason) = &judgement.halt {
-            said.refused = Some(hook_refusal(hook, tool.as_str(), reason));
+            let reason = hook.attribute_reason(reason);
+            said.refused = Some(hook_refusal(hook, tool.as_str(), &reason));
         }
     }
 
@@ -196,7 +198,8 @@ impl CallExecutor<'_> {
             for hook in self.hooks().matching_hooks(event, names) {
                 let judgement = self.consult_hook(hook, &input, None).await;
                 if let EventVerdict::Deny(reason) = judgement.verdict {
-                    return Err(AgentEnding::failed(RunError::Hook { reason: one_line(&reason) }));
+                    let reason = hook.attribute_reason(&reason).to_line();
+                    return Err(AgentEnding::failed(RunError::Hook { reason }));
                 }
                 if let Some(ending) = self.hook_ending() {
                     return Err(ending);
@@ -232,7 +235,7 @@ impl CallExecutor<'_> {
             for hook in self.hooks().matching_hooks(event, &names) {
                 let judgement = self.consult_hook(hook, &input, None).await;
                 if let EventVerdict::Deny(reason) = judgement.verdict {
-                    blocked.get_or_insert(reason);
+                    blocked.get_or_insert(hook.attribute_reason(&reason));
                 }
             }
             blocked
@@ -246,12 +249,12 @@ impl CallExecutor<'_> {
             self.job.record_warning(self.ledger, message);
             return None;
         }
-        Some(frame::hook_feedback(truncate_str(&reason, MAX_HOOK_TEXT)))
+        Some(frame::hook_feedback(&reason.to_model_text()))
     }
 
     /// The agent's ending, if a hook has halted it.
     pub(crate) fn hook_ending(&self) -> Option<AgentEnding> {
-        let reason = one_line(self.hooked.halted.get()?);
+        let reason = self.hooked.halted.get()?.to_line();
         Some(AgentEnding::partial(RunError::Hook { reason }))
     }
 
@@ -297,8 +300,8 @@ impl CallExecutor<'_> {
             );
         }
         if let Some(reason) = &judgement.halt {
-            // If several hooks halt the agent, the first reason is kept.
-            let _ = self.hooked.halted.set(reason.clone());
+            // The first word counts.
+            let _ = self.hooked.halted.set(hook.attribute_reason(reason));
         }
         judgement
     }
@@ -330,16 +333,11 @@ fn parse_object(arguments: &str) -> Result<Map<String, Value>, CallRefusal> {
     })
 }
 
-/// The refusal of a call by a hook, with the hook's name and reason.
-fn hook_refusal(hook: &Hook, tool: &str, reason: &str) -> CallRefusal {
-    let facts = format!("hook `{}` refused tool `{tool}`: {}", hook.name, one_line(reason));
+fn hook_refusal(hook: &Hook, tool: &str, reason: &HookReason) -> CallRefusal {
+    let facts = format!("hook `{}` refused tool `{tool}`: {}", hook.name, reason.to_line());
     let denied = PolicyDenial::new(DenyCode::DeniedByHook, DecisionSource::Hook, facts);
-    let text = ShownText::multiline(truncate_str(reason, MAX_HOOK_TEXT)).to_string();
+    let text = ShownText::multiline(&reason.to_model_text()).to_string();
     CallRefusal { text: format!("{}: {text}", denied.code), reason: RefusalReason::Denied(denied) }
-}
-
-fn one_line(reason: &str) -> String {
-    ShownText::new(truncate_str(reason, MAX_HOOK_TEXT)).to_string()
 }
 
 #[cfg(test)]

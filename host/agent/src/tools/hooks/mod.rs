@@ -29,6 +29,7 @@ use tokio::sync::OnceCell;
 
 pub use check::HookCheck;
 
+use crate::limits::{MAX_HOOK_TEXT, truncate_str};
 use crate::prompt::frame;
 
 /// Characters of a command in events and warnings.
@@ -95,6 +96,14 @@ enum EventVerdict {
     Deny(String),
 }
 
+/// The reason of a hook for a refusal or an ending. The text is foreign.
+#[derive(Debug, Clone)]
+pub(crate) struct HookReason {
+    text: String,
+    /// The plugin that the hook came from.
+    plugin: Option<LibraryName>,
+}
+
 impl Hooks {
     /// The hooks in the settings. Component files are read later.
     pub fn from_settings(settings: &Settings) -> Self {
@@ -145,8 +154,13 @@ impl Hook {
         }
     }
 
-    /// Returns whether the event is prevented if the hook does not answer. After an event, and for a command
-    /// at a subagent's start, nothing can be prevented.
+    /// A reason of the hook, with the plugin that it came from.
+    fn attribute_reason(&self, text: &str) -> HookReason {
+        HookReason { text: text.to_owned(), plugin: self.plugin.clone() }
+    }
+
+    /// Returns whether a hook without an answer prevents the event. After an event, or for a command at a
+    /// subagent's start, there is nothing to prevent.
     fn fails_closed(&self) -> bool {
         match (self.event, &self.action) {
             (HookEvent::PreToolUse, _)
@@ -164,6 +178,26 @@ impl Hook {
                 | HookEvent::Stop,
                 _,
             ) => false,
+        }
+    }
+}
+
+impl HookReason {
+    /// The reason for a model, framed as the words of its plugin if the hook came from one.
+    pub(crate) fn to_model_text(&self) -> String {
+        let text = truncate_str(&self.text, MAX_HOOK_TEXT);
+        match &self.plugin {
+            Some(plugin) => frame::plugin_note(plugin.as_str(), text),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The reason in one line, after the name of its plugin if the hook came from one.
+    fn to_line(&self) -> String {
+        let text = ShownText::new(truncate_str(&self.text, MAX_HOOK_TEXT));
+        match &self.plugin {
+            Some(plugin) => format!("plugin `{}`: {text}", plugin.as_str()),
+            None => text.to_string(),
         }
     }
 }
