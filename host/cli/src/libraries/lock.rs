@@ -175,14 +175,16 @@ impl LibraryLock {
     }
 
     /// Replaces the lock atomically: a reader sees the old or the new list. The lock alone decides which
-    /// libraries are installed.
+    /// libraries are installed, so a list that would not be read again is not written.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let text = self.to_text().map_err(io::Error::other)?;
-        if text.len() as u64 > MAX_BYTES || self.libraries.len() > MAX_LIBRARIES {
-            return Err(io::Error::other(format!(
-                "the list would have more than {MAX_BYTES} bytes or {MAX_LIBRARIES} libraries"
-            )));
+        if text.len() as u64 > MAX_BYTES {
+            let message = format!("the list of libraries would have more than {MAX_BYTES} bytes");
+            return Err(io::Error::other(message));
         }
+        Self::parse(&text).map_err(|why| {
+            io::Error::other(format!("the list of libraries could not be read again: {why}"))
+        })?;
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
@@ -313,6 +315,63 @@ mod tests {
         assert_eq!(LibraryLock::read(dir.path()).unwrap(), lock());
         LibraryLock::default().write(dir.path()).unwrap();
         assert_eq!(LibraryLock::read(dir.path()).unwrap(), LibraryLock::default());
+    }
+
+    fn files(number: usize) -> BTreeMap<PathBuf, Digest> {
+        let file = |at: usize| (PathBuf::from(format!("f{at}")), Digest::hash_bytes(b"x"));
+        (0..number).map(file).collect()
+    }
+
+    fn add_plugins(lock: &mut LibraryLock, number: usize, of_files: usize) {
+        for at in 0..number {
+            let plugin = Slug::from_name(&format!("p{at}")).unwrap();
+            let installed = InstalledPlugin {
+                directory: format!("p{at}-00ff"),
+                name: plugin.to_string(),
+                enabled: true,
+                version: None,
+                source: LibrarySource::Directory { path: "/srv".into() },
+                folder: String::new(),
+                revision: None,
+                files: files(of_files),
+                agents: Vec::new(),
+                skills: Vec::new(),
+                commands: Vec::new(),
+            };
+            lock.plugins.insert(PluginKey { market: None, plugin }, installed);
+        }
+    }
+
+    fn add_markets(lock: &mut LibraryLock, number: usize) {
+        for at in 0..number {
+            let source = LibrarySource::Directory { path: "/srv".into() };
+            let directory = format!("m{at}-00ff");
+            let market = KnownMarket { directory, source, revision: None, files: files(1) };
+            lock.markets.insert(Slug::from_name(&format!("m{at}")).unwrap(), market);
+        }
+    }
+
+    #[test]
+    fn a_list_that_could_not_be_read_again_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut full = lock();
+        add_plugins(&mut full, MAX_PLUGINS, 1);
+        add_markets(&mut full, MAX_MARKETS);
+        full.write(dir.path()).unwrap();
+        assert_eq!(LibraryLock::read(dir.path()).unwrap(), full);
+        let (mut plugins, mut markets, mut large) = (lock(), lock(), lock());
+        add_plugins(&mut plugins, MAX_PLUGINS + 1, 1);
+        add_markets(&mut markets, MAX_MARKETS + 1);
+        add_plugins(&mut large, 1, MAX_AGENT_FILES + 1);
+        for (bad, why) in [
+            (plugins, "more than 200 plugins"),
+            (markets, "more than 50 marketplaces"),
+            (large, "plugin `p0`: it has more than 5000 files"),
+        ] {
+            let error = bad.write(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+            assert_eq!(LibraryLock::read(dir.path()).unwrap(), full);
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ pub(crate) const ENTRY_FILE: &str = ".belljar/marketplace.json";
 /// The folder that no plugin brings.
 const OWN_FOLDER: &str = ".belljar/";
 
-/// Most files of a plugin.
-const MAX_FILES: usize = belljar_catalogue::limits::MAX_AGENT_FILES;
+/// Most files of a plugin: with the entry of its marketplace, as many as the list of libraries takes.
+const MAX_FILES: usize = belljar_catalogue::limits::MAX_AGENT_FILES - 1;
 
 /// Most bytes of a plugin's files together.
 const MAX_BYTES: usize = 32 << 20;
@@ -168,4 +168,21 @@ fn parse_market(bytes: Vec<u8>) -> Result<MarketManifest, Failure> {
 fn read_agreed(path: &Path, digest: &Digest) -> Option<Vec<u8>> {
     let bytes = read_bounded(path, MAX_FILE).ok()?;
     (Digest::hash_bytes(&bytes) == *digest).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected(number: usize) -> CollectedSource {
+        let file = |at: usize| GatheredFile { path: format!("f{at}"), bytes: Vec::new() };
+        CollectedSource { files: (0..number).map(file).collect(), ..CollectedSource::default() }
+    }
+
+    #[test]
+    fn a_plugin_leaves_room_for_the_entry_of_its_marketplace() {
+        let most = belljar_catalogue::limits::MAX_AGENT_FILES;
+        assert_eq!(cut_folder(collected(most - 1), "").unwrap().files.len() + 1, most);
+        assert!(cut_folder(collected(most), "").is_err());
+    }
 }
