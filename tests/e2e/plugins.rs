@@ -278,6 +278,36 @@ fn a_plugin_by_its_place_has_one_name_and_no_library_shares_it() {
 }
 
 #[test]
+fn rights_that_are_granted_already_are_said_before_a_plugin_has_them() {
+    let world = World::new();
+    known(&world);
+    let grants = "[grants.\"library/harbour/pilot/*\"]\ntools = ['file_read']\n\
+                  [grants.\"library/harbour/pilot/mate\"]\ntools = ['grep_search']\n\
+                  [grants.\"library/harbour/other/scout\"]\ntools = ['file_list']\n";
+    world.home_file("belljar.toml", grants);
+    for args in [&["show", "pilot"][..], &["add", "pilot", "--yes"], &["show", "pilot"]] {
+        let told = plugins(&world, args).exits(0);
+        let told = told.complains("`library/harbour/pilot/*`");
+        let told = told.complains("`library/harbour/pilot/mate`");
+        let mut warned = told.stderr.lines().filter(|line| line.contains("grants rights"));
+        assert!(warned.all(|line| !line.contains("harbour/other")), "{}", told.stderr);
+        told.says("under the present grants: file_read");
+    }
+    // An update of the known agents brings nobody new to rights, and a new agent is named with them.
+    pilot(&world, "1.1.0", "Read", "Look well.");
+    let done = plugins(&world, &["update", "pilot", "--yes"]).exits(0);
+    assert!(!done.stderr.contains("grants rights"), "{}", done.stderr);
+    let mate = "---\nname: mate\ndescription: Helps.\ntools: Read, Grep\n---\nHelp.\n";
+    file(&world, "plugins/pilot/agents/mate.md", mate);
+    let before = world.home_state();
+    let asked = plugins(&world, &["update", "pilot"]).exits(2);
+    asked.says("+ agent mate").complains("`library/harbour/pilot/mate`");
+    assert_eq!(world.home_state(), before);
+    assert!(!ids(&world).contains(&"library/harbour/pilot/mate".to_owned()));
+    assert!(ids(&world).contains(&"library/harbour/pilot/scout".to_owned()));
+}
+
+#[test]
 fn links_and_files_that_look_like_belljars_own_are_left_out() {
     let world = World::new();
     let source = market(&world);

@@ -62,6 +62,7 @@ pub(super) fn run(
     if !args.json {
         show(&vetted, &wanted, revision.as_deref(), &missing, out);
     }
+    report::warn_of_grants(&vetted.grantees, out);
     let install = match args.json {
         true => args.yes,
         false => ask_agreement("install this plugin?", args.yes, "changed", out)?,

@@ -55,8 +55,11 @@ fn compare_agents(old: &VettedPlugin, new: &VettedPlugin, lines: &mut Vec<String
         match before.get(name).and_then(|at| old.agents.get(*at)) {
             None => {
                 let asks = agent.resolved.list_requests().join(", ");
-                lines
-                    .push(format!("+ agent {name}: asks for {}", ShownText::clip_line(&asks, 160)));
+                let gets = agent.resolved.list_rights().join(", ");
+                let [asks, gets] = [&asks, &gets].map(|rights| ShownText::clip_line(rights, 160));
+                lines.push(format!(
+                    "+ agent {name}: asks for {asks}; under the present grants: {gets}"
+                ));
             }
             Some(was) if was.file.bytes != agent.file.bytes => {
                 let own = agent_difference(was, agent);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use belljar_definition::Grantee;
 use belljar_definition::plugin::{PluginServer, ServerTransport};
 use belljar_definition::suspicion::RULES;
 use belljar_policy::ShownText;
@@ -93,25 +94,38 @@ fn names_of(texts: &[PluginText]) -> Vec<String> {
     texts.iter().map(|text| text.name.clone()).collect()
 }
 
-/// Prints what the agents get, grouped by equal rights.
+/// Prints what the agents ask for and what they get under the present grants, grouped by both.
 pub(super) fn print_rights(vetted: &VettedPlugin, out: &TerminalOutput) {
-    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut groups: BTreeMap<[String; 2], Vec<String>> = BTreeMap::new();
     for agent in &vetted.agents {
-        let rights = agent.resolved.list_requests();
-        let rights =
-            if rights.is_empty() { "no list of tools".to_owned() } else { rights.join(", ") };
+        let rights = [agent.resolved.list_requests(), agent.resolved.list_rights()];
+        let rights = rights.map(|rights| rights.join(", "));
         groups.entry(rights).or_default().push(agent.resolved.id.slug.to_string());
     }
-    let mut groups: Vec<(String, Vec<String>)> = groups.into_iter().collect();
+    let mut groups: Vec<([String; 2], Vec<String>)> = groups.into_iter().collect();
     groups.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
-    for (rights, names) in groups.iter().take(MAX_LINES) {
+    for ([asks, gets], names) in groups.iter().take(MAX_LINES) {
         let who = match names.as_slice() {
             [one] => format!("agent {one} asks"),
             names => format!("{} ask", format_quantity(names.len() as u64, "agent")),
         };
-        out.print_line(format_args!("{who} for: {}", ShownText::clip_line(rights, MAX_NAMES)));
+        let asks = ShownText::clip_line(asks, MAX_NAMES);
+        let gets = ShownText::clip_line(gets, MAX_NAMES);
+        out.print_line(format_args!("{who} for: {asks}; under the present grants: {gets}"));
     }
     print_rest(groups.len(), "groups of agents", out);
+}
+
+/// Warns of rights that `belljar.toml` grants to agents of a plugin before anybody has asked for them.
+pub(super) fn warn_of_grants(grantees: &[Grantee], out: &TerminalOutput) {
+    if !grantees.is_empty() {
+        let names: Vec<String> = grantees.iter().map(|it| format!("`{it}`")).collect();
+        out.print_warning(format_args!(
+            "`belljar.toml` grants rights to agents of this name already, and they have them once \
+             they are in use: {}",
+            names.join(", ")
+        ));
+    }
 }
 
 fn print_rest(number: usize, what: &str, out: &TerminalOutput) {
@@ -257,6 +271,7 @@ pub(super) fn to_json(
         "folder": wanted.map(|wanted| wanted.source.folder.clone()),
         "revision": revision,
         "installed": installed,
+        "granted": vetted.grantees.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "agents": vetted.agents.iter().map(agent_json).collect::<Vec<_>>(),
         "skills": vetted.skills.iter().map(text).collect::<Vec<_>>(),
         "commands": vetted.commands.iter().map(text).collect::<Vec<_>>(),

@@ -49,6 +49,7 @@ pub(super) fn run(
         return Ok(CommandExit::Completed);
     }
     add::show(&vetted, &wanted, revision.as_deref(), &missing, out);
+    report::warn_of_grants(&vetted.grantees, out);
     print_names(&vetted, out);
     Ok(CommandExit::Completed)
 }
@@ -80,6 +81,7 @@ fn show_installed(
     report::print_outside(&vetted, out);
     report::print_needs(&vetted, &missing, out);
     report::print_doubts(&vetted, out);
+    report::warn_of_grants(&vetted.grantees, out);
     print_names(&vetted, out);
     Ok(CommandExit::Completed)
 }

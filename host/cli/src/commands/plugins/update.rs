@@ -56,6 +56,7 @@ pub(super) fn run(
         return Err(stays(Failure::usage(format!("the plugin calls itself `{}` now", new.key))));
     }
     let difference = PluginDifference::compare(&old, &new);
+    let granted = new.list_new_grantees(&old);
     let nothing = difference.lines.is_empty() && whole;
     let apply = |shelf: &mut LibraryShelf| {
         put_plugin(shelf, &new, &wanted, revision.clone(), installed.enabled)
@@ -73,6 +74,7 @@ pub(super) fn run(
             "restored": !whole,
             "applied": yes && !nothing,
             "differences": difference.lines,
+            "newly_granted": granted.iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))?;
         return Ok(CommandExit::Completed);
     }
@@ -88,6 +90,7 @@ pub(super) fn run(
     }
     report::print_needs(&new, &missing, out);
     report::print_doubts(&new, out);
+    report::warn_of_grants(&granted, out);
     if !ask_agreement("apply this update?", yes, "changed", out)? {
         return Ok(CommandExit::Cancelled);
     }

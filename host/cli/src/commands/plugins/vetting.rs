@@ -7,7 +7,9 @@ use belljar_definition::plugin::{
     ManifestReading, MarketEntry, PluginInventory, PluginManifest, PluginPart,
 };
 use belljar_definition::suspicion::{Suspicion, suspicions_of_text};
-use belljar_definition::{CatalogItem as _, Diagnostic, FileRead, Severity, SkillDefinition, Slug};
+use belljar_definition::{
+    CatalogItem as _, Diagnostic, FileRead, Grantee, Severity, SkillDefinition, Slug,
+};
 use belljar_policy::ShownText;
 
 use crate::commands::libraries::{SourceAgent, vet_agents};
@@ -22,6 +24,8 @@ pub(super) struct VettedPlugin {
     pub(super) inventory: PluginInventory,
     /// Its agents under the present grants.
     pub(super) agents: Vec<SourceAgent>,
+    /// Who of it has grants in `belljar.toml`: of an earlier plugin, or in advance.
+    pub(super) grantees: Vec<Grantee>,
     /// Its skills that can be read.
     pub(super) skills: Vec<PluginText>,
     /// Its commands.
@@ -72,6 +76,7 @@ pub(super) fn vet_plugin(
         files.iter().filter(is_part).cloned().collect()
     };
     let scope = key.library_name().into_scope();
+    let grantees = host.settings.grantees().filter(|it| it.is_of(&scope)).cloned().collect();
     let (agents, documents) =
         vet_agents(host, places, &scope, picked(&inventory.agents), &mut left_out);
     for path in documents {
@@ -103,6 +108,7 @@ pub(super) fn vet_plugin(
         manifest,
         inventory,
         agents,
+        grantees,
         skills,
         commands,
         left_out,
@@ -137,6 +143,16 @@ impl VettedPlugin {
         let texts = |texts: &[PluginText]| texts.iter().map(|it| PathBuf::from(&it.path)).collect();
         let agents = self.agents.iter().map(|agent| PathBuf::from(&agent.file.path)).collect();
         [agents, texts(&self.skills), texts(&self.commands)]
+    }
+
+    /// The grantees among the agents that an earlier version does not have.
+    pub(super) fn list_new_grantees(&self, old: &Self) -> Vec<Grantee> {
+        let is_new = |agent: &&SourceAgent| {
+            old.agents.iter().all(|was| was.resolved.id != agent.resolved.id)
+        };
+        let added: Vec<&SourceAgent> = self.agents.iter().filter(is_new).collect();
+        let gets = |to: &&Grantee| added.iter().any(|agent| to.covers_agent(&agent.resolved.id));
+        self.grantees.iter().filter(gets).cloned().collect()
     }
 
     /// Whether there is nothing that belljar serves.
