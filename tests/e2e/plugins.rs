@@ -308,6 +308,34 @@ fn rights_that_are_granted_already_are_said_before_a_plugin_has_them() {
 }
 
 #[test]
+fn a_plugin_of_a_marketplace_is_no_folder_here_and_no_repository() {
+    let world = World::new();
+    known(&world);
+    for place in ["pilot", "harbour/pilot"] {
+        let folder = world.workspace().join(place).join(".claude-plugin");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("plugin.json"), r#"{"name": "evil"}"#).unwrap();
+    }
+    for name in ["pilot", "harbour/pilot"] {
+        let shown = plugins(&world, &["show", name]).exits(0);
+        shown.says("plugin harbour/pilot 1.0.0 from directory");
+        plugins(&world, &["add", name, "--yes"]).exits(0).says("installed plugin `harbour/pilot`");
+        plugins(&world, &["remove", "harbour/pilot"]).exits(0);
+    }
+    plugins(&world, &["add", "pilot", "--yes"]).exits(0);
+    // Also once the marketplace is forgotten, its name is nobody's at another place.
+    world.run(&["marketplaces", "remove", "harbour"]).exits(0);
+    fs::remove_dir_all(world.workspace().join("harbour")).unwrap();
+    let before = world.home_state();
+    for name in ["harbour/loose", "harbour/pilot"] {
+        let refused = plugins(&world, &["add", name, "--yes"]).exits(2);
+        refused.complains("no marketplace is called `harbour`");
+    }
+    assert_eq!(world.home_state(), before);
+    plugins(&world, &["list"]).exits(0).says("harbour/pilot");
+}
+
+#[test]
 fn links_and_files_that_look_like_belljars_own_are_left_out() {
     let world = World::new();
     let source = market(&world);

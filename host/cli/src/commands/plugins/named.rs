@@ -28,9 +28,23 @@ pub(super) struct ListedPlugin {
     pub(super) renamed: Option<String>,
 }
 
-/// Whether a text names a place, not a plugin of a marketplace.
-pub(super) fn is_place(text: &str) -> bool {
-    text.starts_with(['.', '/', '~']) || text.contains(['/', ':']) || Path::new(text).exists()
+/// Whether a text names a place, not a plugin of a marketplace. The files of the current directory decide
+/// nothing: `pilot` is never the folder `./pilot`.
+fn is_place(text: &str) -> bool {
+    text.starts_with(['.', '/', '~']) || text.contains(['/', ':'])
+}
+
+/// `PLUGIN@MARKET` for `MARKET/PLUGIN` of a marketplace that is known or has installed plugins: such a name
+/// is no repository of GitHub.
+fn read_listed_name(text: &str, lock: &LibraryLock) -> Option<String> {
+    let (market, plugin) = text.split_once('/')?;
+    if text.contains(':') || plugin.contains('/') {
+        return None;
+    }
+    let slug = Slug::from_written(market)?;
+    let mut installed = lock.plugins.keys().filter_map(|key| key.market.as_ref());
+    let is_market = lock.markets.contains_key(&slug) || installed.any(|it| *it == slug);
+    is_market.then(|| format!("{plugin}@{slug}"))
 }
 
 /// The plugin that a person wants to add or look at.
@@ -41,6 +55,8 @@ pub(super) fn find_wanted(
     lock: &LibraryLock,
     places: &HomePaths,
 ) -> Result<WantedPlugin, Failure> {
+    let listed_name = read_listed_name(text, lock);
+    let text = listed_name.as_deref().unwrap_or(text);
     if is_place(text) {
         let source = LibrarySource::from_typed(Path::new(text), rev)?;
         let folder = PluginPath::parse(folder.unwrap_or_default())
