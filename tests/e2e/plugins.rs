@@ -270,6 +270,11 @@ fn a_plugin_by_its_place_has_one_name_and_no_library_shares_it() {
     let place = source.join("plugins/pilot");
     plugins(&world, &["add", text(&place), "--yes"]).exits(0).says("installed plugin `pilot`");
     assert!(ids(&world).contains(&"library/pilot/scout".to_owned()));
+    // A marketplace without a name is not the lack of one.
+    for name in ["pilot@", "/pilot", "pilot@*"] {
+        plugins(&world, &["remove", name]).exits(2).complains("no plugin is called");
+    }
+    assert!(ids(&world).contains(&"library/pilot/scout".to_owned()));
     let taken = world.run(&["agents", "add", text(&place), "--name", "pilot", "--yes"]);
     taken.exits(2).complains("plugin `pilot`");
     plugins(&world, &["remove", "pilot"]).exits(0);

@@ -189,9 +189,10 @@ pub(super) fn installed_key(
     };
     let slug = Slug::from_written(name);
     let is_meant = |key: &&PluginKey| {
+        // An unfit name of a marketplace means none, not a plugin without one.
         let in_market = market.is_none_or(|market| {
-            key.market.as_ref().map(Slug::as_str)
-                == Slug::from_written(market).as_ref().map(Slug::as_str)
+            let market = Slug::from_written(market);
+            market.is_some() && key.market == market
         });
         slug.as_ref() == Some(&key.plugin) && in_market
     };
