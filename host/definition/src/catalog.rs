@@ -303,7 +303,13 @@ impl<D: CatalogItem> Catalog<D> {
             true => {
                 found.iter().copied().find(|it| matches!(it.id.scope, AgentScope::Workspace(_)))
             }
-            false => slug.as_ref().and_then(|slug| self.find_unscoped(slug)),
+            false => {
+                // `pilot:scout` is never a library's `pilot-scout`.
+                let is_meant = |it: &&CatalogEntry<D>| {
+                    !name.contains(':') || !matches!(it.id.scope, AgentScope::Library(_))
+                };
+                slug.as_ref().and_then(|slug| self.find_unscoped(slug)).filter(is_meant)
+            }
         };
         if let Some(entry) = meant {
             return Ok(entry);

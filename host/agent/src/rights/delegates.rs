@@ -72,7 +72,13 @@ impl DelegateListing {
         Self(listed)
     }
 
-    /// The listed agents as entries of the text index.
+    /// Whether an agent of the operator's or the workspace's has this name.
+    fn has_own(&self, name: &str) -> bool {
+        let slug = Slug::from_name(name);
+        self.0.values().any(|it| !it.is_of_library() && slug.as_ref() == Some(&it.id.slug))
+    }
+
+    /// The agents as entries of a text index.
     pub(crate) fn searched_entries(&self) -> impl Iterator<Item = SearchEntry> {
         self.0.iter().map(|(name, agent)| {
             let AgentDefinition { description, body, .. } = &*agent.definition;
@@ -189,18 +195,24 @@ impl DelegateSet {
         self.ordered_entries().next().is_none()
     }
 
-    /// The agent with this name; `None` = the parent may not delegate to such an agent.
+    /// The agent with this name: as listed, else by its id, in the own library, in a plugin, by its slug.
     pub(crate) fn find_agent(&self, name: &str) -> Option<&AgentId> {
         let name = name.trim();
+        // `pilot:scout` is never a library's `pilot-scout`.
         let by_slug = || {
             let slug = Slug::from_name(name)?;
-            self.ordered_entries().find(|(listed, _)| listed.as_str() == slug.as_str())
+            let is_meant = |agent: &ListedDelegate| !name.contains(':') || !agent.is_of_library();
+            let mut listed = self.ordered_entries();
+            listed.find(|(listed, it)| listed.as_str() == slug.as_str() && is_meant(it))
         };
         let exact = self.ordered_entries().find(|(listed, _)| listed.as_str() == name);
         // The name may also be an id, as in grants, for example `library/NAME/agent`.
         let by_id = || self.ordered_entries().find(|(_, agent)| is_identity(name, &agent.id));
-        // `PLUGIN:NAME`, if it names one agent only.
+        // `PLUGIN:NAME`, if it names one agent only, and none of the operator's or the workspace's.
         let by_plugin = || {
+            if self.listing.has_own(name) {
+                return None;
+            }
             let mut found = self.ordered_entries().filter(|(_, it)| it.id.has_plugin_name(name));
             found.next().filter(|_| found.next().is_none())
         };
@@ -208,7 +220,7 @@ impl DelegateSet {
             let library = self.library.as_ref()?;
             self.ordered_entries().find(|(_, agent)| is_of_plugin(name, &agent.id, library))
         };
-        let found = exact.or_else(by_slug).or_else(by_id).or_else(by_plugin).or_else(in_library);
+        let found = exact.or_else(by_id).or_else(in_library).or_else(by_plugin).or_else(by_slug);
         found.map(|(_, agent)| &agent.id)
     }
 
@@ -297,17 +309,20 @@ fn resolve_definition_names(
     library: Option<&AgentScope>,
 ) -> BTreeSet<String> {
     let slugs: BTreeSet<Slug> = names.iter().filter_map(|name| Slug::from_name(name)).collect();
+    let bare_names = names.iter().filter(|name| !name.contains(':'));
+    let bare_slugs: BTreeSet<Slug> = bare_names.filter_map(|name| Slug::from_name(name)).collect();
     let chosen = |name: &String, agent: &ListedDelegate| {
-        let bare = !agent.is_of_library() || name.as_str() == agent.id.slug.as_str();
+        let by_slug = match agent.is_of_library() {
+            true => name.as_str() == agent.id.slug.as_str() && bare_slugs.contains(&agent.id.slug),
+            false => slugs.contains(&agent.id.slug),
+        };
         let of_plugin = || {
             let library = library.filter(|library| agent.id.scope == **library);
             library
                 .is_some_and(|library| names.iter().any(|it| is_of_plugin(it, &agent.id, library)))
         };
-        bare && slugs.contains(&agent.id.slug)
-            || names.contains(name)
-            || names.iter().any(|name| agent.id.has_plugin_name(name))
-            || of_plugin()
+        let by_plugin = |name: &String| agent.id.has_plugin_name(name) && !listing.has_own(name);
+        by_slug || names.contains(name) || names.iter().any(by_plugin) || of_plugin()
     };
     let found = listing.0.iter().filter(|(name, agent)| chosen(name, agent));
     found.map(|(name, _)| name.clone()).collect()
@@ -368,6 +383,43 @@ mod tests {
         assert_eq!(meant("scout"), ["scout"]);
         assert_eq!(meant("Adder"), ["adder"]);
         assert_eq!(meant("library/x/scout"), ["library/x/scout"]);
+    }
+
+    #[test]
+    fn a_name_with_a_colon_is_no_librarys_agent_of_the_joined_name() {
+        let stranger = ("pilot-scout", "library/x/pilot-scout");
+        let plugins = ("scout", "library/harbour/pilot/scout");
+        let own = ("pilot-scout", "home/pilot-scout");
+        for (listed, id) in [
+            (&[stranger][..], None),
+            (&[stranger, plugins], Some(plugins.1)),
+            (&[own, plugins], Some(own.1)),
+        ] {
+            let listing = listing(listed);
+            let names = ["pilot:scout".to_owned()];
+            let meant = resolve_definition_names(&listing, &names, None);
+            let meant: Vec<_> = meant.iter().map(|name| listing.0[name].id.to_string()).collect();
+            assert_eq!(meant.first().map(String::as_str), id, "{meant:?}");
+            assert_eq!(meant.len(), usize::from(id.is_some()), "{meant:?}");
+            let all = DelegateSet { listing, ..DelegateSet::none() };
+            assert_eq!(all.find_agent("pilot:scout").map(ToString::to_string).as_deref(), id);
+            assert!(all.find_agent("pilot-scout").is_some());
+        }
+    }
+
+    #[test]
+    fn the_own_librarys_agent_comes_before_other_plugins() {
+        let listing = listing(&[
+            ("library/eve/pilot/scout", "library/eve/pilot/scout"),
+            ("library/harbour/pilot/scout", "library/harbour/pilot/scout"),
+            ("pilot-scout", "library/x/pilot-scout"),
+        ]);
+        let library = Some(AgentScope::Library("harbour/pilot".to_owned()));
+        let set = DelegateSet { listing, library, ..DelegateSet::none() };
+        let found = |set: &DelegateSet| set.find_agent("pilot:scout").map(ToString::to_string);
+        assert_eq!(found(&set).as_deref(), Some("library/harbour/pilot/scout"));
+        // Elsewhere the name is two plugins', and means none.
+        assert_eq!(found(&DelegateSet { library: None, ..set }), None);
     }
 
     #[test]

@@ -172,3 +172,20 @@ fn libraries_come_last() {
     ]);
     assert_eq!(ids(&catalog), ["home/c", "workspace:/ws/b", "library/one/a"]);
 }
+
+#[test]
+fn a_name_with_a_colon_is_no_librarys_agent_of_the_joined_name() {
+    let stranger = || library("x", "pilot-scout.md", &agent("pilot-scout"));
+    let plugins = || library("harbour/pilot", "scout.md", &agent("scout"));
+    let own = || home("pilot-scout.md", &agent("pilot-scout"));
+    for (files, id) in [
+        (vec![stranger()], None),
+        (vec![stranger(), plugins()], Some("library/harbour/pilot/scout")),
+        (vec![stranger(), plugins(), own()], Some("home/pilot-scout")),
+    ] {
+        let catalog = build(files);
+        let found = catalog.find_by_name("pilot:scout").ok().map(|entry| entry.id.to_string());
+        assert_eq!(found.as_deref(), id);
+        assert!(catalog.find_by_name("pilot-scout").is_ok());
+    }
+}
