@@ -12,6 +12,9 @@ const MAX_ARGUMENTS: usize = 64 << 10;
 /// The longest message, in bytes, because a text may repeat its arguments.
 const MAX_MESSAGE: usize = 1 << 20;
 
+/// The longest path of a file, in bytes.
+const MAX_FILE_PATH: usize = 4 << 10;
+
 /// The most files and shell commands of one message.
 const MAX_ACTS: usize = 32;
 
@@ -60,6 +63,9 @@ pub enum ExpandError {
     /// The text names too many files and shell commands.
     #[error("the command names more than {MAX_ACTS} files and shell commands")]
     Acts,
+    /// A file's path is too long.
+    #[error("the path of a file in the command has more than {MAX_FILE_PATH} bytes")]
+    Path,
 }
 
 /// The values of one call.
@@ -95,8 +101,7 @@ pub(super) fn expand_body(
             BodyPart::Text(text) => message.push_text(&values.with_folders(text))?,
             BodyPart::File(path, _) => {
                 is_used |= path.iter().any(is_argument);
-                let path: String = path.iter().map(|part| values.text_of(part)).collect();
-                let path = path.trim().to_owned();
+                let path = values.path_of(path)?;
                 let written = match style {
                     CommandStyle::Dollar => format!("@{path}"),
                     CommandStyle::Braces => format!("@{{{path}}}"),
@@ -161,10 +166,7 @@ struct MessageBuilder {
 
 impl MessageBuilder {
     fn push_text(&mut self, more: &str) -> Result<(), ExpandError> {
-        self.bytes = self.bytes.saturating_add(more.len());
-        if self.bytes > MAX_MESSAGE {
-            return Err(ExpandError::Message);
-        }
+        self.count_bytes(more.len())?;
         match self.pieces.last_mut() {
             Some(CommandPiece::Text(text)) => text.push_str(more),
             Some(CommandPiece::File { .. } | CommandPiece::Shell { .. }) | None => {
@@ -179,8 +181,19 @@ impl MessageBuilder {
         if self.acts > MAX_ACTS {
             return Err(ExpandError::Acts);
         }
+        // INV-655: a path and a shell command repeat arguments too.
+        self.count_bytes(match &piece {
+            CommandPiece::Text(text) => text.len(),
+            CommandPiece::File { path, written } => path.len().saturating_add(written.len()),
+            CommandPiece::Shell { command, written } => command.len().saturating_add(written.len()),
+        })?;
         self.pieces.push(piece);
         Ok(())
+    }
+
+    fn count_bytes(&mut self, more: usize) -> Result<(), ExpandError> {
+        self.bytes = self.bytes.saturating_add(more);
+        if self.bytes > MAX_MESSAGE { Err(ExpandError::Message) } else { Ok(()) }
     }
 }
 
@@ -196,6 +209,19 @@ impl CallValues<'_> {
             BodyPart::Named(name) => self.word_at(self.names.iter().position(|own| own == name)),
             BodyPart::File(_, written) | BodyPart::Shell(written) => (*written).to_owned(),
         }
+    }
+
+    /// A file's path. INV-655: its length is checked before each part is added.
+    fn path_of(&self, parts: &[BodyPart<'_>]) -> Result<String, ExpandError> {
+        let mut path = String::new();
+        for part in parts {
+            let more = self.text_of(part);
+            if path.len().saturating_add(more.len()) > MAX_FILE_PATH {
+                return Err(ExpandError::Path);
+            }
+            path.push_str(&more);
+        }
+        Ok(path.trim().to_owned())
     }
 
     fn word_at(&self, place: Option<usize>) -> String {

@@ -80,6 +80,20 @@ fn a_message_has_bounds_on_its_bytes_its_arguments_and_its_acts() {
     assert!(expand(&"@a.md ".repeat(32), "").is_ok());
 }
 
+/// Texts that repeat long arguments in paths and in shell commands.
+#[test]
+fn a_path_has_a_bound_and_files_and_shell_commands_count_for_the_messages_bytes() {
+    let long = "x".repeat(64 << 10);
+    let arguments = CommandArguments { text: &long, ..CommandArguments::default() };
+    let body = format!("@{{{}}}", "{{args}}".repeat(24_000));
+    assert_eq!(command(&body, &[], true).expand_text(&arguments), Err(ExpandError::Path));
+    assert_eq!(expand("See @src/$1.", &long), Err(ExpandError::Path));
+    let path = "x".repeat(4 << 10);
+    assert_eq!(expand("See @$1 too", &path), Ok(format!("See «file {path}» too")));
+    assert_eq!(expand(&"!`echo $1`\n".repeat(20), &long), Err(ExpandError::Message));
+    assert!(expand(&"!`echo $1`\n".repeat(10), &long).is_ok());
+}
+
 /// Texts of the greatest length whose parts look for an end that is not there.
 #[test]
 fn hostile_texts_are_read_in_a_pass() {
