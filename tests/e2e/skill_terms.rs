@@ -132,3 +132,51 @@ fn a_subagent_has_no_more_than_the_skill_left_its_parent() {
     );
     world.run(&["run", "hand it on"]).exits(0).says("As it should.");
 }
+
+/// Code that loads a skill would be narrowed by nothing, so only the model itself loads one.
+#[test]
+fn code_loads_no_skill_and_the_model_still_does_where_its_tools_are_code() {
+    for form in ["code", "both"] {
+        let world = World::new();
+        world.file("note.txt", "the note\n");
+        skill(&world, "reader", "allowed-tools: Read, Bash(python3 *)\n");
+        let agent = format!(
+            "---\nname: clerk\ndescription: d\ntools: [run_python, file_read, file_list, use_skill]\ntoolsAs: {form}\n---\nYou are.\n"
+        );
+        world.home_file("agents/clerk.md", &agent);
+        script(
+            &world,
+            r#"
+  - agent: clerk
+    turns:
+      - calls:
+          - name: run_python
+            arguments:
+              code: |
+                try:
+                    print(tools.use_skill(name="reader"))
+                except Exception:
+                    print("refused to code")
+                print(tools.file_list(path="."))
+      - expect:
+          results:
+            - {name: run_python, is_error: false, contains: ["refused to code", "note.txt"]}
+        calls: [{name: use_skill, arguments: {name: reader}}]
+      - expect: {results: [{name: use_skill, is_error: false, contains: "The text of reader."}]}
+        calls:
+          - name: run_python
+            arguments:
+              code: |
+                try:
+                    print(tools.file_list(path="."))
+                except Exception:
+                    print("not left")
+                print(tools.file_read(path="note.txt"))
+      - expect:
+          results: [{name: run_python, is_error: false, contains: ["not left", "the note"]}]
+        say: Narrowed.
+"#,
+        );
+        world.run(&["run", "--agent", "clerk", "go"]).exits(0).says("Narrowed.");
+    }
+}

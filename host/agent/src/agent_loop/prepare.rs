@@ -100,7 +100,7 @@ pub(crate) async fn prepare_agent(
         true => specs.iter().chain(library.tools.values()).cloned().collect(),
         false => Vec::new(),
     };
-    let code = in_code(job, ledger, &mut specs);
+    let code = in_code(job, ledger, &mut specs, &aliases);
     let caller = |message| RunError::Caller { message, images: false };
     let schemas = job.brought.compile_schemas(&host.owner_of("schemas")).await;
     let schemas = schemas.map_err(|error| match error {
@@ -198,8 +198,14 @@ fn first_messages(job: &AgentJob) -> Vec<ChatMessage> {
 }
 
 /// If the agent is configured to call tools from code, describes the tools as functions of the code tool.
-/// Returns the code tool's name if the model sees no other tool.
-fn in_code(job: &AgentJob, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option<ToolName> {
+/// Returns the code tool's name if the model sees no other tool but `use_skill`. INV-653: a skill is in use only
+/// after a call of the model's own.
+fn in_code(
+    job: &AgentJob,
+    ledger: &Ledger,
+    specs: &mut Vec<ToolSpec>,
+    aliases: &ToolAliases,
+) -> Option<ToolName> {
     let definition = &job.agent.definition;
     let said = job.shared.host.settings.tools_as(&job.agent.id, definition.visibility);
     let form = said.or(definition.tools_as).unwrap_or_default();
@@ -217,13 +223,18 @@ fn in_code(job: &AgentJob, ledger: &Ledger, specs: &mut Vec<ToolSpec>) -> Option
         return None;
     };
     let runs_code = |spec: &ToolSpec| StubLanguage::ALL.iter().any(|it| it.tool() == spec.name);
-    let interface = language.render_interface(specs.iter().filter(|spec| !runs_code(spec)));
+    let loads_skills = |spec: &ToolSpec| {
+        let own = aliases.find_alias(&spec.name).map_or(spec.name.as_str(), |alias| alias.tool);
+        own == BuiltinTool::Skill.name()
+    };
+    let callable = specs.iter().filter(|spec| !runs_code(spec) && !loads_skills(spec));
+    let interface = language.render_interface(callable);
     let tool = specs.iter_mut().find(|spec| spec.name == language.tool())?;
     tool.description.push_str(&interface);
     if form == ToolsAs::Both {
         return None;
     }
-    specs.retain(|spec| spec.name == language.tool());
+    specs.retain(|spec| spec.name == language.tool() || loads_skills(spec));
     ToolName::new(language.tool()).ok()
 }
 
@@ -236,8 +247,9 @@ fn list_peer_tools(
     let peer = |spec: ToolSpec| {
         let own = dispatcher.own_name(&spec.name);
         let tool = ToolName::new(own).ok().filter(|_| dispatcher.offers_tool(own))?;
-        // Entering a worktree closes the jar in which the outer call runs.
-        if own == BuiltinTool::Worktree.name() {
+        // Entering a worktree closes the jar in which the outer call runs. INV-653: a skill that code loaded would
+        // narrow nothing.
+        if [BuiltinTool::Worktree, BuiltinTool::Skill].iter().any(|tool| tool.name() == own) {
             return None;
         }
         let hints = hints.get(&tool).copied().unwrap_or_default();

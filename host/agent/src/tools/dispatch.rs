@@ -163,9 +163,11 @@ impl Dispatcher {
         self.callers.arguments_check(call, position)
     }
 
-    /// Hides all tools but `code` from the model, which then uses the others from the code in its calls.
+    /// Hides all tools but `code` and `use_skill` from the model, which then uses the others from the code in its
+    /// calls.
     pub(crate) fn with_code_tool(self, code: &ToolName) -> Self {
-        let in_code = self.advertised.keys().filter(|tool| *tool != code).cloned().collect();
+        let hidden = |tool: &&ToolName| *tool != code && tool.as_str() != BuiltinTool::Skill.name();
+        let in_code = self.advertised.keys().filter(hidden).cloned().collect();
         Self { in_code, ..self }
     }
 
