@@ -214,7 +214,7 @@ impl<'b> BodyScanner<'b> {
         let found = match self.style {
             CommandStyle::Dollar => {
                 let opens = self.before().is_none_or(|c| c.is_whitespace() || "([\"'".contains(c));
-                let path = rest.get(1..).map(take_path).filter(|_| opens);
+                let path = rest.get(1..).filter(|_| opens).map(take_path);
                 path.filter(|path| is_path(path)).map(|path| (path, path.len() + 1))
             }
             CommandStyle::Braces => rest
@@ -293,7 +293,7 @@ pub(super) fn find_argument<'b>(text: &'b str, names: &[String]) -> Option<(Body
     }
     let word = rest.len()
         - rest.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-')).len();
-    let word = rest.get(..word)?;
+    let word = rest.get(..word).filter(|word| !word.is_empty())?;
     // `$file-name` is the argument `file-name`, or else `file` before `-name`.
     let known = names.iter().filter(|name| {
         word.strip_prefix(name.as_str())
@@ -350,11 +350,24 @@ fn find_closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// The path at the beginning of a text, without punctuation at its end.
+/// The path at the beginning of a text, without punctuation at its end. It ends before another `[@`, so a text
+/// that repeats these is not read again for each of them.
 fn take_path(text: &str) -> &str {
     let ends = |c: char| c.is_whitespace() || "`\"'()<>|;".contains(c);
-    let end = text.char_indices().find(|(at, c)| ends(*c) || *at >= MAX_PATH);
-    let path = end.map_or(text, |(at, _)| text.get(..at).unwrap_or_default());
+    let mut end = text.len();
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        if ends(c) || at >= MAX_PATH {
+            end = at;
+            break;
+        }
+        if before == Some('[') && c == '@' {
+            end = at - 1;
+            break;
+        }
+        before = Some(c);
+    }
+    let path = text.get(..end).unwrap_or_default();
     path.trim_end_matches(['.', ',', ':', '!', '?', ']', '*'])
 }
 

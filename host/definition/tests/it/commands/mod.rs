@@ -97,9 +97,21 @@ fn a_path_has_a_bound_and_files_and_shell_commands_count_for_the_messages_bytes(
 /// Texts of the greatest length whose parts look for an end that is not there.
 #[test]
 fn hostile_texts_are_read_in_a_pass() {
-    for part in
-        ["```!\n", "```", "!{", "${", "$ARGUMENTS[", "[@", "(@a", " !`", "$", "`", "$1", "\\$"]
-    {
+    for part in [
+        "```!\n",
+        "```",
+        "!{",
+        "${",
+        "$ARGUMENTS[",
+        "[@",
+        "[@a",
+        "(@a",
+        " !`",
+        "$",
+        "`",
+        "$1",
+        "\\$",
+    ] {
         let body = part.repeat((200 << 10) / part.len());
         for braces in [false, true] {
             let names: Vec<String> = (0..200).map(|n| format!("n{n}")).collect();
