@@ -38,10 +38,11 @@ const MAX_SHOWN: usize = 200;
 
 impl RunningAgent<'_> {
     /// Makes the calls of the turn's command, puts their results into the first message, and narrows the agent to
-    /// the tools that the command leaves.
+    /// the tools that the command leaves. `task`: the length of the first message without notes.
     pub(crate) async fn perform_command(
         &self,
         machine: &mut AgentLoop,
+        task: usize,
         timer: &mut Timer,
     ) -> Result<(), AgentEnding> {
         let Some(command) = &self.job.command else { return Ok(()) };
@@ -73,7 +74,7 @@ impl RunningAgent<'_> {
                 None => written.clone(),
             },
         });
-        machine.replace_task(&command.written_text(), &text);
+        machine.replace_task(&command.written_text(), &text, task);
         let what = format!("command `/{}`, which was called for this turn", command.name);
         machine.use_terms(&command.terms, &what);
         Ok(())

@@ -115,6 +115,7 @@ impl RunningAgent<'_> {
     async fn drive_loop(&self, machine: &mut AgentLoop, timer: &mut Timer) -> AgentEnding {
         let effects = self.effects;
         effects.begin_agent(self, machine);
+        let task = machine.task_bytes();
         let mut notes = Notes::new();
         match effects.run_start_hooks(self, timer).await {
             Ok(text) if text.is_empty() => {}
@@ -130,7 +131,7 @@ impl RunningAgent<'_> {
         if let Some(text) = matched {
             machine.record_note(&mut notes, text);
         }
-        if let Err(ending) = self.perform_command(machine, timer).await {
+        if let Err(ending) = self.perform_command(machine, task, timer).await {
             return ending;
         }
         let mut input = LoopInput::Begin;

@@ -32,11 +32,21 @@ impl AgentLoop {
         self.dispatcher.use_terms(terms, what);
     }
 
-    /// Replaces a text of the first message, before the model is asked.
-    pub(crate) fn replace_task(&mut self, from: &str, to: &str) {
+    /// The length of the first message's text, before notes are added to it.
+    pub(crate) fn task_bytes(&self) -> usize {
+        match self.request.messages.last() {
+            Some(ChatMessage::User { text, .. }) => text.len(),
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Replaces a text in the first `within` bytes of the first message, before the model is asked. Notes behind
+    /// them, for example of hooks, may have the same text.
+    pub(crate) fn replace_task(&mut self, from: &str, to: &str, within: usize) {
         let request = Arc::make_mut(&mut self.request);
         if let Some(ChatMessage::User { text, .. }) = request.messages.last_mut()
-            && let Some(at) = text.rfind(from).filter(|_| !from.is_empty())
+            && let Some(own) = text.get(..within).filter(|_| !from.is_empty())
+            && let Some(at) = own.rfind(from)
         {
             text.replace_range(at..at + from.len(), to);
         }

@@ -406,3 +406,15 @@ fn an_answer_without_its_form_is_told_and_the_tries_are_counted() {
     finish(checked(&mut it, reply("{}", &[])));
     assert_eq!(it.unfit_reason(), None);
 }
+
+#[test]
+fn a_commands_text_is_replaced_in_the_task_and_not_in_a_note_behind_it() {
+    let mut it = new_loop();
+    let task = it.task_bytes();
+    it.add_note("a hook repeats the task".to_owned());
+    it.replace_task("task", "file's content", task);
+    let text = "file's content\n\na hook repeats the task";
+    assert_eq!(it.request().messages, [ChatMessage::from_user(text)]);
+    it.replace_task("hook", "x", task);
+    assert_eq!(it.request().messages, [ChatMessage::from_user(text)]);
+}
