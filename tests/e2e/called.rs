@@ -171,3 +171,13 @@ fn an_editor_is_offered_commands_and_calls_them() {
     editor.say(&session, "/review a b");
     assert!(editor.words(&session).ends_with("Called."), "{}", editor.words(&session));
 }
+
+#[test]
+fn a_replay_makes_the_calls_of_a_command_again_and_compares_them() {
+    let world = world("      - expect: {last_user_contains: 'the note'}\n        say: Read.\n");
+    world.home_file("commands/see.md", "See @note.txt.\n");
+    world.run(&["run", "--command", "see"]).exits(0).says("Read.");
+    world.run(&["replay", "latest"]).exits(0).says("1 call: 1 same");
+    world.file("note.txt", "another note\n");
+    world.run(&["replay", "latest"]).exits(6).says("first difference: `file_read`");
+}

@@ -3,7 +3,11 @@
 use belljar_definition::{
     AgentScope, Catalog, CatalogEntry, CatalogItem, CommandPiece, NotFound, UseTerms,
 };
+use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
+
+/// Characters of a name that is repeated.
+const MAX_NAME: usize = 80;
 
 /// A person's call of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,12 @@ pub(crate) struct CalledCommand {
     pub(crate) terms: UseTerms,
 }
 
+/// The terms in the place of those that cannot be read any more, for example of a skill that was removed: none of
+/// the tools that act remains.
+pub(crate) fn closed_terms() -> UseTerms {
+    UseTerms { allowed_tools: Some(Vec::new()), ..UseTerms::default() }
+}
+
 impl CommandCall {
     /// The call in a line such as `/commit the fix`; `None` = the line is no call.
     pub fn from_line(line: &str) -> Option<Self> {
@@ -37,6 +47,12 @@ impl CommandCall {
 }
 
 impl CalledCommand {
+    /// A command that is gone since the turn began: it has no text, and its turn no tool that acts.
+    pub(crate) fn without_text(name: &str) -> Self {
+        let name = ShownText::clip_line(name, MAX_NAME).to_string();
+        Self { name, pieces: Vec::new(), terms: closed_terms() }
+    }
+
     /// The message with the author's words for files and shell commands.
     pub(crate) fn written_text(&self) -> String {
         self.text_with(|piece| match piece {

@@ -144,7 +144,8 @@ pub async fn run(
     events: EventSink,
     cancel: CancellationToken,
 ) -> Outcome {
-    let BroughtAlong { host, mut spec, command } = brought_along(host, spec, &cancel).await;
+    let along = brought_along(host, spec, &cancel).await;
+    let BroughtAlong { host, mut spec, command, problem } = along;
     let run = spec.run.take().unwrap_or_else(|| RunId::new(&*host.clock));
     let replay = spec.replay.take().unwrap_or_default();
     let slug = spec.agent.id.slug.as_str();
@@ -166,7 +167,8 @@ pub async fn run(
     let path: Arc<str> = spec.agent.id.slug.as_str().into();
     let outcome = match job_from_spec(&shared, spec, Arc::clone(&path), 0, cancel) {
         Ok(job) => {
-            let job = AgentJob { command, ..job };
+            let mut job = AgentJob { command, ..job };
+            job.notes.extend(problem);
             // Also when this future is dropped.
             let _ended = BudgetGuard(job.budget.clone());
             run_agent(job).await
@@ -187,7 +189,8 @@ pub async fn run(
 /// Builds the first request of a run without sending it. No model is called and no tool runs.
 pub async fn preview_request(host: &Host, spec: RunSpec) -> Result<RequestPreview, RunError> {
     let cancel = CancellationToken::new();
-    let BroughtAlong { host, spec, command: _ } = brought_along(host, spec, &cancel).await;
+    let along = brought_along(host, spec, &cancel).await;
+    let BroughtAlong { host, spec, command: _, problem: _ } = along;
     let run = RunId::new(&*host.clock);
     let events = EventEmitter::new(EventSink::none(), run.clone(), 0);
     let shared = Arc::new(RunState::new(host, run, events, spec.workspace.clone()));
@@ -292,6 +295,8 @@ struct BroughtAlong {
     host: Host,
     spec: RunSpec,
     command: Option<CalledCommand>,
+    /// The reason why the command has no text; `None` = it has one, or there is no command.
+    problem: Option<String>,
 }
 
 /// Looks for changed skills and their folders. The look reads directories, also a stranger's; if it does not end
@@ -344,14 +349,23 @@ async fn brought_along(host: &Host, mut spec: RunSpec, cancel: &CancellationToke
     }
     texts.extend(spec.context.take().filter(|context| !context.trim().is_empty()));
     spec.context = (!texts.is_empty()).then(|| texts.join("\n\n"));
-    let call = spec.brought.command.as_ref();
-    // A command that was removed since the turn began leaves the line that the person typed.
-    let command = call.and_then(|call| commands::expand_call(&host.commands, call).ok());
-    if let Some(command) = &command {
-        spec.task = command.written_text();
-        let known = |model: &&String| host.models.resolve_model(model, None).is_ok();
-        let model = command.terms.model.as_ref().filter(known).cloned();
-        spec.model = spec.model.take().or(model);
+    let mut along = BroughtAlong { host, spec, command: None, problem: None };
+    let Some(call) = along.spec.brought.command.clone() else { return along };
+    match commands::expand_call(&along.host.commands, &call) {
+        Ok(command) => {
+            let BroughtAlong { host, spec, .. } = &mut along;
+            spec.task = command.written_text();
+            let known = |model: &&String| host.models.resolve_model(model, None).is_ok();
+            let model = command.terms.model.as_ref().filter(known).cloned();
+            spec.model = spec.model.take().or(model);
+            along.command = Some(command);
+        }
+        // INV-653: a command that was removed since the turn began leaves the line that the person typed, and no
+        // more tools than it might have left.
+        Err(why) => {
+            along.command = Some(CalledCommand::without_text(&call.name));
+            along.problem = Some(format!("the turn has no tools that act: {why}"));
+        }
     }
-    BroughtAlong { host, spec, command }
+    along
 }

@@ -108,8 +108,14 @@ impl CallComparer<'_> {
         answer
     }
 
-    /// Returns whether the stored run has the call at the same place.
+    /// Returns whether the stored model, or before it the stored command, asked for this very call.
     fn is_stored(&self, call: PlacedCall<'_>, machine: &AgentLoop) -> bool {
+        if call.step == 0 {
+            // No answer of a model has the calls of a command.
+            let stored = self.past.call_result(call.step, call.position);
+            let stored = stored.and_then(|it| it.receipt.as_ref());
+            return stored.is_some_and(|it| it.receipt.tool == call.call.name);
+        }
         let asked = machine.asked_calls().get(call.position).unwrap_or(call.call);
         let stored = self.past.step_reply(call.step);
         let stored = stored.and_then(|(_, reply)| reply.calls.get(call.position));

@@ -10,10 +10,13 @@ use std::sync::Arc;
 use belljar_catalogue::{SkillLibrary, ToolCatalogue};
 use belljar_definition::UseTerms;
 use belljar_policy::{
-    AskedRights, DecisionSource, Grants, Rights, SourceStance, SourceVote, ToolName,
+    AskedRights, DecisionSource, Grants, Rights, ShownText, SourceStance, SourceVote, ToolName,
 };
 
-use crate::called::find_called;
+use crate::called::{closed_terms, find_called};
+
+/// Characters of a name in the reason of a refusal.
+const MAX_NAME: usize = 80;
 
 /// What is needed to narrow rights by the terms of a skill.
 #[derive(Clone)]
@@ -24,10 +27,15 @@ pub(crate) struct SkillNarrowing {
 }
 
 impl SkillNarrowing {
-    /// The rights while the skill `name` is in use; `None` = unchanged.
+    /// The rights that are left while a skill is in use; `None` = unchanged. INV-653: a skill that is gone since it
+    /// was loaded leaves no tool that acts.
     pub(crate) fn narrow_by_skill(&self, rights: &Rights, name: &str) -> Option<Rights> {
         let catalog = self.skills.catalog();
-        let skill = find_called(&catalog, name).ok()?;
+        let Ok(skill) = find_called(&catalog, name) else {
+            let name = ShownText::clip_line(name, MAX_NAME);
+            let what = format!("skill `{name}`, which is in use in this turn and was removed");
+            return self.narrow_by_terms(rights, &closed_terms(), &what);
+        };
         let what = format!("skill `{}`, which is in use in this turn", skill.id.slug);
         self.narrow_by_terms(rights, &skill.definition.terms, &what)
     }

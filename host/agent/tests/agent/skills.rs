@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use belljar_agent::RunStatus;
+use belljar_agent::commands::CommandCall;
+use belljar_agent::{CallerInput, RunStatus};
 use belljar_catalogue::{LibraryRoot, SkillLibrary};
 use belljar_definition::SkillDefinition;
-use belljar_kit::world::{Plan, World, agent, results, tool_names, write};
+use belljar_kit::world::{Plan, World, agent, results, stock, tool_names, write};
 use belljar_model::ChatMessage;
 
 const TIDES: &str = "---\nname: tides\ndescription: d\ntriggers: [tide table]\n---\nIn metres.\n";
@@ -115,4 +116,38 @@ async fn an_agent_without_the_tool_is_told_of_no_skills() {
     let world = world("");
     world.go("a").await;
     assert_eq!(world.sent()[0].system, ["You are a.\n"]);
+}
+
+#[tokio::test]
+async fn a_command_or_a_skill_that_is_gone_since_the_turn_began_leaves_no_tool() {
+    let reads = "transcript: 1\nagents:\n  - agent: a\n    turns:\n      \
+        - calls: [{name: file_read, arguments: {path: a.txt}}]\n      - say: ok\n";
+    let call = CommandCall { name: "gone".to_owned(), arguments: "now".to_owned() };
+    let command = CallerInput { command: Some(call), ..CallerInput::default() };
+    let skill = CallerInput { skills: vec!["gone".to_owned()], ..CallerInput::default() };
+    for (brought, warnings) in [(command, 1), (skill, 0)] {
+        let world = World::new(Plan {
+            transcript: reads,
+            settings: "[grants.a]\ntools = [\"file_read\"]\n",
+            agents: &[("a.md", &agent("a", ""))],
+            files: &[("a.txt", "text of a\n")],
+            tools: vec![stock("file_read")],
+            ..Plan::default()
+        });
+        let mut spec = world.spec("a", "/gone now");
+        spec.brought = brought;
+        let outcome = world.run(spec).await;
+        assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
+        let warned = outcome.warnings.iter().filter(|it| it.contains("no command is called"));
+        assert_eq!(warned.count(), warnings, "{:?}", outcome.warnings);
+        let sent = world.sent();
+        let [ChatMessage::User { text, .. }] = &sent[0].messages[..] else { panic!("{sent:?}") };
+        assert_eq!(text, "/gone now");
+        let (text, is_error) = results(&sent[1]).remove(0);
+        assert!(is_error && text.contains("tool not allowed"), "{text}");
+        assert!(outcome.receipts.iter().all(|call| call.error.is_some()), "nothing was read");
+        // A turn without either still reads.
+        let outcome = world.run(world.spec("a", "go")).await;
+        assert!(outcome.receipts.iter().all(|call| call.error.is_none()), "{outcome:?}");
+    }
 }
