@@ -168,10 +168,11 @@ impl SkillDirectory<'_> {
     ) -> Result<Option<SkillFolder>, FolderRefusal> {
         let unfit = |error: std::io::Error| FolderRefusal::Unfit(error.to_string());
         let host = self.directory.canonicalize().map_err(unfit)?;
-        if let AgentScope::Workspace(workspace) = &self.root.scope
-            && !host.starts_with(workspace)
+        // A stranger's link may lead to what agents must not read, also inside the workspace.
+        if let AgentScope::Workspace(_) = &self.root.scope
+            && host != self.directory
         {
-            return Err(FolderRefusal::Unfit("the folder leads out of the workspace".to_owned()));
+            return Err(FolderRefusal::Unfit("the folder is reached through a link".to_owned()));
         }
         let agreed = self.root.pinned.as_deref().map(|files| (self.root.dir.as_path(), files));
         let (files, bytes, entries) = (BTreeSet::new(), 0, 0);

@@ -102,3 +102,21 @@ fn an_installed_folder_is_read_while_each_file_is_as_a_person_agreed_to() {
     symlink("/etc/passwd", dir.path().join("c/link")).unwrap();
     assert_eq!(found(&library(), &[]), (vec![path("d")], 3));
 }
+
+#[test]
+fn a_workspaces_folder_behind_a_link_is_left_out_and_its_neighbour_is_read() {
+    let (home, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&home, "skills/a/SKILL.md", &skill("a"));
+    write(&home, "skills/a/x", "1");
+    write(&dir, "hidden/linked/SKILL.md", &skill("linked"));
+    write(&dir, "hidden/linked/secret", "1");
+    fs::create_dir(dir.path().join(".belljar")).unwrap();
+    symlink("../hidden", dir.path().join(".belljar/skills")).unwrap();
+    let roots = vec![
+        LibraryRoot::in_home::<SkillDefinition>(home.path()),
+        LibraryRoot::in_workspace::<SkillDefinition>(&dir.path().canonicalize().unwrap()),
+    ];
+    let library = SkillLibrary::from_roots(roots, Vec::new(), (), false);
+    assert!(library.catalog().find_by_name("linked").is_ok());
+    assert_eq!(found(&library, &[]), (vec!["/skills/a".to_owned()], 1));
+}
