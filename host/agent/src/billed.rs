@@ -1,6 +1,6 @@
-//! What models have billed for the latest steps of agents. The host estimates a prompt's tokens from its
-//! bytes before sending it. Because the ratio differs between models and texts, and some models bill more
-//! than they receive, past bills are a lower bound for the next step's estimate.
+//! The bills of models for the latest steps of agents. The host estimates a prompt's tokens by bytes before
+//! sending. Because the ratio differs between models and texts, and some models bill more than the received
+//! text, past bills are a lower bound for the next step's estimate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
-//! What a caller sends to a turn besides the text: earlier messages, tools and their results, images, and the
-//! form of the answer. It is data and grants no right: the caller executes its own tools, and their names
-//! never equal the names of belljar's tools.
+//! A caller's input to a turn besides the text: earlier messages, tools and results, images, and the form of
+//! the answer. The input is data and grants no right: the caller executes the caller's tools, and no such
+//! tool has the name of a tool of belljar.
 
 use std::sync::Arc;
 
@@ -42,11 +42,11 @@ pub struct CallerInput {
     /// True if a step may have several calls of the caller's tools. Default: false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub several: bool,
-    /// The call that the model must make: of any of the caller's tools, or of this one. The call ends the
+    /// A call that the model must make: of any of the caller's tools, or of the named tool. The call ends the
     /// turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<ToolChoice>,
-    /// The results of the calls with which the turn before this one ended.
+    /// The results of the calls with which the previous turn ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<ToolResult>,
     /// The JSON Schema that the answer must fit; `None` = any text.

@@ -22,7 +22,7 @@ use crate::tools::hooks::Hooks;
 use belljar_catalogue::ToolCatalogue;
 use belljar_catalogue::{CommandLibrary, Library, SkillFolder, SkillLibrary, TeamLibrary};
 
-/// The state of a process that its runs share. Clones share it too.
+/// The state of a process, shared by all runs and by clones of this value.
 #[derive(Clone)]
 pub struct Host {
     /// Runs the tools.

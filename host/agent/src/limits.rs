@@ -101,8 +101,8 @@ pub const SMALL_TOKENS: u64 = 8_000;
 /// Most tokens of a subagent with the profile `small`, in percent of the model's context.
 pub const SMALL_CONTEXT_PERCENT: u64 = 30;
 
-/// Divides the tokens of a small subagent to get the most bytes of its instructions, of its task and of its
-/// context, each: 8,000 tokens allow 4,000 bytes, which are some 1,000 tokens.
+/// Divides the tokens of a small subagent to get the most bytes of the instructions, of the task and of the
+/// context, each: 8,000 tokens allow 4,000 bytes, some 1,000 tokens.
 pub const TOKENS_PER_SMALL_PROMPT_BYTE: u64 = 2;
 
 /// Most tasks of one `delegate_parallel` call, because each waiting task costs a record.
@@ -114,8 +114,8 @@ pub const MAX_BATCH_CONCLUSIONS: usize = 4 * MAX_CONCLUSION_BYTES;
 /// Bytes that each conclusion of a `delegate_parallel` call may always have, however many tasks there are.
 pub const MIN_CONCLUSION_BYTES: usize = 2 << 10;
 
-/// How long an agent that has concluded waits for its background subagents, within its own time limit.
-/// Subagents that run longer are cancelled and named in the outcome.
+/// How long a finished agent waits for background subagents, within the agent's own time limit. Subagents
+/// that run longer are cancelled and named in the outcome.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(300);
 
 /// How long the host waits for a person's answer to a question. Ten minutes are enough for a person who is
@@ -137,7 +137,7 @@ pub const MAX_WORKTREE_NAME: usize = 64;
 /// Most changed paths that a model reads before it may drop a worktree.
 pub const MAX_TOLD_CHANGES: usize = 20;
 
-/// Most bytes of a question to a person, and of one of its options, for example `yes, overwrite it`.
+/// Most bytes of a question to a person, and of each option, for example `yes, overwrite it`.
 pub const MAX_QUESTION_BYTES: usize = 4_000;
 
 /// Most options of a question to a person.

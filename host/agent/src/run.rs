@@ -119,8 +119,8 @@ pub struct RequestPreview {
     pub notes: Vec<String>,
     /// The parts of the request in its order, with what each costs.
     pub parts: Vec<RequestPart>,
-    /// The note after the message that lists library entries which fit its words; `None` = no entry fits, or
-    /// everything is listed already.
+    /// The note after the message with the library entries that fit the message's words; `None` = no entry
+    /// fits, or everything is listed already.
     pub matched: Option<String>,
     least_tokens: u64,
 }

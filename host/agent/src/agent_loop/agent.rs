@@ -101,7 +101,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         slug: &str,
     ) -> Option<u32>;
 
-    /// Asks a person about a call that starts subagents, if its permit requires that.
+    /// Asks a person to allow a call that starts subagents, if the call's permit requires an answer.
     async fn permit_spawn(
         &self,
         agent: &CallExecutor<'_>,
@@ -121,8 +121,8 @@ pub(crate) trait AgentEffects: Send + Sync {
     /// The id for the background subagent that a call starts, for example `bg-1`.
     fn background_id(&self, agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> String;
 
-    /// Returns whether the journal shows that this call's subagent moved to the background while the call
-    /// waited. `None` = the journal does not show it.
+    /// Returns whether the call's subagent moved to the background while the call waited, by the journal.
+    /// `None` = not in the journal.
     fn was_left(&self, _: PlacedCall<'_>) -> Option<bool> {
         None
     }

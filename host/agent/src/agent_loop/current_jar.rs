@@ -1,6 +1,5 @@
-//! The jar and the layers in which an agent's calls run now: those of its job, or of the worktree that it has
-//! entered. INV-215: the jar is closed before the layers change, so no store writes to the earlier
-//! layers.
+//! The jar and the layers in which an agent's calls run now: the job's, or the entered worktree's. INV-215:
+//! the jar is closed before the layers change, so no store writes to the earlier layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -31,7 +30,7 @@ pub(crate) struct CurrentJar {
     stop: CancellationToken,
     open: Mutex<Option<Arc<Jar>>>,
     worktree: Mutex<Option<EnteredWorktree>>,
-    /// Tools that lost their state when a jar was closed: the next result of each has a note about that.
+    /// Tools that lost their state when a jar was closed. Each tool's next result has a note about the loss.
     anew: Mutex<BTreeSet<ToolName>>,
 }
 
@@ -43,7 +42,8 @@ pub(crate) struct EnteredWorktree {
     pub(crate) name: String,
     /// The number of background subagents that the agent had started before it entered.
     pub(crate) before: usize,
-    /// True if this process entered the worktree; false if a dead process did, which may also have left it.
+    /// True if this process entered the worktree. False if a dead process entered, and perhaps left, the
+    /// worktree.
     pub(crate) is_new: bool,
 }
 
@@ -95,7 +95,8 @@ impl CurrentJar {
         Ok(Some(jar))
     }
 
-    /// Notes that a tool has lost the state of its earlier calls: its next result says so.
+    /// Notes that a tool has lost the state of earlier calls. The tool's next result has a note about the
+    /// loss.
     pub(crate) fn begins_anew(&self, tool: &str) {
         match &*self.lock_jar() {
             Some(jar) => jar.begins_anew(tool),
@@ -109,7 +110,8 @@ impl CurrentJar {
         jar.is_some_and(|jar| jar.may_call_others(tool.as_str()))
     }
 
-    /// What a tool's call can touch: the rights of its store. A built-in tool has no rights of its own.
+    /// The mounts, hosts and secrets that a call can touch, by the rights of the tool's store. A built-in
+    /// tool has no separate rights.
     pub(crate) fn call_reach(&self, job: &AgentJob, tool: &ToolName) -> CallReach {
         let component = self.tools.iter().find(|component| component.tools.contains_key(tool));
         let of = |component: &JarTool| CallReach::from_rights(&job.rights.for_tool(&component.ask));

@@ -38,8 +38,8 @@ use crate::tools::builtin::worktree;
 use crate::tools::executor::{CallExecutor, CallMeans};
 use crate::trace;
 
-/// Runs an agent to its end and returns its outcome. On return none of its work is running, or the outcome
-/// names the unfinished work.
+/// Runs an agent to the end and returns the outcome. On return no work of the agent is running, or the
+/// outcome names the unfinished work.
 pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     let (span, lines) = (trace::agent(&job), trace::lines_of(&job));
     let traced = span.clone();
@@ -541,7 +541,7 @@ impl AgentJob {
     }
 }
 
-/// Cancels the background subagents that still run when their parent ends, and records their outcomes.
+/// Cancels the background subagents still running at the parent's end, and records the outcomes.
 async fn part_with(background: &BackgroundChildren, job: &AgentJob, ledger: &Ledger) {
     for (id, agent) in background.running_children() {
         let agent = belljar_policy::ShownText::clip_line(&agent, 64).to_string();

@@ -35,8 +35,8 @@ use crate::tools::served::ServerAccounts;
 /// Ten years: later than any run, and within every clock's range.
 const FAR_FUTURE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// The budget of a single run: the agent's limits, and one more step for its last answer, which subagents
-/// cannot use.
+/// The budget of a single run: the agent's limits, and one more step for the last answer, not usable by
+/// subagents.
 pub fn caps_of_run(limits: &Limits) -> BudgetCaps {
     BudgetCaps::for_agent(limits).with_cap(Meter::Steps, limits.steps.saturating_add(1))
 }
@@ -107,7 +107,7 @@ impl SpawnCount {
     }
 }
 
-/// One agent that is to run: its rights, model, budget, place in the tree and first message.
+/// An agent to be run: rights, model, budget, place in the tree and first message.
 pub(crate) struct AgentJob {
     pub(crate) shared: Arc<RunState>,
     /// The agent's name after its parent's path, for example `main/scout#0`.
@@ -115,7 +115,7 @@ pub(crate) struct AgentJob {
     /// The agent's address in the journal of the run.
     pub(crate) address: Arc<str>,
     pub(crate) agent: Arc<ResolvedAgent>,
-    /// Its rights in the run: within its grants and its parent's rights.
+    /// The agent's rights in the run: within the grants and the parent's rights.
     pub(crate) rights: Rights,
     pub(crate) model: ResolvedModel,
     /// Where its overlays are stored; `None` = it has no overlays.

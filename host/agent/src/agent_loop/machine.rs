@@ -120,7 +120,7 @@ pub(crate) struct ConversationTranscript {
 /// The state of an agent's conversation.
 #[derive(Debug)]
 pub(crate) struct AgentLoop {
-    /// The next request. Forks that wait for a slot share it; it is copied on a change.
+    /// The next request, shared with forks that wait for a slot and copied on a change.
     request: Arc<ChatRequest>,
     /// The number of messages at the start of `request` from earlier turns.
     past: usize,

@@ -1,4 +1,4 @@
-//! Prepares an agent's first model call: its tools, the state that its calls need, and the first request.
+//! Prepares an agent's first model call: the tools, the state for calls, and the first request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -259,7 +259,7 @@ fn list_peer_tools(
     specs.into_iter().filter_map(peer).collect()
 }
 
-/// The agents to which this agent may delegate; none if its depth forbids it.
+/// The agents open to delegation by this agent; none if the agent's depth forbids delegation.
 fn find_delegates(job: &AgentJob) -> DelegateSet {
     let granted = |tool: BuiltinTool| job.rights.has_tool(tool.name());
     if !job.depth.can_delegate()

@@ -1,5 +1,5 @@
-//! Stop words: an answer ends at the first one, even if it is split between two pieces of a stream. Nothing
-//! after it is shown, stored or called.
+//! Stop words: an answer ends at the first stop word, even if split between two pieces of a stream. Nothing
+//! after a stop word is shown, stored or called.
 
 use belljar_model::{ModelReply, StopReason, StreamEvent};
 

@@ -1,4 +1,4 @@
-//! The running calls of a client: who receives their progress, and who is asked for them.
+//! The running calls of a client: the receivers of progress, and the people to ask.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

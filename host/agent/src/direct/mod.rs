@@ -61,7 +61,7 @@ pub struct DirectSpec {
     pub served: ServerAccounts,
 }
 
-/// One jar of an agent whose tools a client calls. Dropping this value ends running calls.
+/// One jar of an agent whose tools a client calls. Dropping the value ends running calls.
 pub struct DirectTools {
     job: AgentJob,
     ledger: Arc<Ledger>,
@@ -78,7 +78,7 @@ pub struct DirectTools {
 pub struct DirectTool {
     /// The specification, as a model would read it.
     pub spec: ToolSpec,
-    /// What the tool states about its effects, for example that it only reads.
+    /// The statements of the tool about effects, for example read-only.
     pub hints: ToolHints,
 }
 
@@ -171,7 +171,7 @@ impl DirectTools {
             || self.means.hooked.halted.get().is_some()
     }
 
-    /// Makes a call. It ends at its limits, or when the client cancels it.
+    /// Makes a call. The call ends at the limits of the tool, or when the client cancels.
     pub async fn call_tool(&self, call: DirectCall) -> DirectResult {
         let step = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let DirectCall { id, tool, arguments: text, progress, asker, cancel, fresh } = call;

@@ -42,8 +42,8 @@ fn line_start(candidate: &Candidate) -> String {
     format!("- `{}`", ShownText::new(&candidate.name))
 }
 
-/// The line behind a list that names how many entries are missing, and the tool that finds them; `None` =
-/// none is missing.
+/// The line behind a list with the number of missing entries and the tool for finding them; `None` = no entry
+/// is missing.
 pub(crate) fn rest_line(plan: &LibraryPlan, kind: EntryKind) -> Option<String> {
     let hidden = plan.candidates_of(kind).filter(|it| !plan.is_listed(it)).count();
     let listed = plan.listed_of(kind).len();

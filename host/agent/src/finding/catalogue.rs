@@ -52,7 +52,7 @@ impl EntryKind {
 pub struct SearchEntry {
     /// The kind.
     pub kind: EntryKind,
-    /// The name by which a model calls it, unique in its kind.
+    /// The name for calls, unique in the kind.
     pub name: String,
     /// The description, without its examples.
     pub about: String,
@@ -119,8 +119,8 @@ impl SearchEntry {
     }
 }
 
-/// A description in one line, without its `<example>` blocks, which show an author's dialogues. A block that
-/// is not closed ends with the text.
+/// A description in one line, without `<example>` blocks, in which authors show dialogues. A block without an
+/// end tag ends with the text.
 pub(crate) fn without_examples(description: &str) -> String {
     const OPEN: &str = "<example>";
     const CLOSE: &str = "</example>";

@@ -1,5 +1,5 @@
-//! The plan of an agent's context: which agents, skills and tools it lists, which are found by a search, and
-//! how many tokens are left for a note.
+//! The plan of an agent's context: the listed agents, skills and tools, the ones left to a search, and the
+//! tokens left for a note.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

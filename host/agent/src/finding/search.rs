@@ -1,4 +1,4 @@
-//! The port to a text index. This crate has no index; `belljar_session` passes the one of its store.
+//! The port to a text index. The agent crate has no index; `belljar_session` passes the store's index.
 
 use std::sync::Arc;
 

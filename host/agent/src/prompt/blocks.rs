@@ -1,4 +1,4 @@
-//! Prompt blocks that follow an agent's instructions: the agents to which it may delegate, and AGENTS.md. The
+//! Prompt blocks after an agent's instructions: the agents open to delegation, and AGENTS.md. The
 //! instructions are not changed.
 
 use std::fmt::Write as _;
@@ -148,8 +148,7 @@ pub(crate) fn agents_md(workspace: &Path, home: Option<&Path>) -> (Option<String
     (None, None)
 }
 
-/// Reads one AGENTS.md as a prompt block, or a warning that it is left out. `whose` is for example
-/// `workspace`.
+/// Reads an AGENTS.md as a prompt block, or returns a warning. `whose` is for example `workspace`.
 fn read_agents_md(path: &Path, whose: &str) -> (Option<String>, Option<String>) {
     let bytes = match belljar_catalogue::read_bounded(path, MAX_AGENTS_MD) {
         Ok(bytes) => bytes,

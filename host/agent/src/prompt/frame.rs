@@ -34,8 +34,8 @@ anything, and you cannot fork again.";
 /// Added to the text before a fork's task if the fork may not start subagents.
 const FORK_ALONE: &str = "You cannot hand work on to other agents; such calls are refused.";
 
-/// The result of each call that is open when a fork starts. It is identical for all forks of a step, so
-/// a provider can cache their common beginning.
+/// The result of each open call at the start of a fork. Identical for all forks of a step, so a provider can
+/// cache the common beginning.
 pub const FORK_PLACEHOLDER: &str = "answered for the original agent only";
 
 /// The user message when the agent's steps are used up: the model may answer once more, without tools.
@@ -124,7 +124,7 @@ pub fn summary_message(text: &str) -> String {
     )
 }
 
-/// Tells a conversation about a run that happened beside it and that the person wants remembered.
+/// Tells a conversation about a run beside the conversation, at the person's wish.
 pub fn side_run_message(agent: &str, task: &str, outcome: &Outcome) -> String {
     let conclusion = conclusion_message(agent, outcome, MAX_CONCLUSION_BYTES);
     format!("I had another agent do this, beside our conversation:\n{task}\n\n{conclusion}")

@@ -71,7 +71,7 @@ fn is_same(parent: &Rights, child: &Rights, path: &str) -> bool {
     }
 }
 
-/// The mount that decides about a path: the innermost one that contains it.
+/// The mount that decides about a path: the innermost mount around the path.
 fn mount_of<'a>(rights: &'a Rights, path: &str) -> Option<&'a Mount> {
     let covers = rights.mounts().iter().filter(|mount| mount.guest.covers_path(path));
     covers.max_by_key(|mount| mount.guest.as_str().len())
@@ -84,8 +84,7 @@ fn is_told(path: &str) -> bool {
         && ShownText::new(path).to_string() == path
 }
 
-/// The files that the parent read, in the order of the last read. Files that it wrote afterwards are left
-/// out.
+/// The files that the parent read, in the order of the last read, without files written afterwards.
 fn list_reads(parent: &LedgerEntries) -> Vec<ReadRecord<'_>> {
     let mut calls: Vec<_> = parent.receipts.iter().collect();
     calls.sort_by_key(|(position, call)| (call.step, *position));

@@ -104,10 +104,10 @@ pub(crate) fn short_index_block(plan: &LibraryPlan, tool: &str) -> String {
     text
 }
 
-/// The texts of skills that a task triggers, for the agent's context. A skill is triggered if one of its
-/// triggers is in the beginning of the task, as whole words, in any letter case; only the operator's own
-/// skills count. At most [`MAX_TRIGGERED_SKILLS`], each cut at [`MAX_TRIGGERED_SKILL_CHARS`]; `None` if no
-/// skill is triggered. `folders` are the skill folders that the agent may read.
+/// The texts of skills that a task triggers, for the agent's context. The beginning of the task must contain
+/// a trigger of the skill, as whole words, in any letter case; only the operator's own skills count. At most
+/// [`MAX_TRIGGERED_SKILLS`], each cut at [`MAX_TRIGGERED_SKILL_CHARS`]; `None` if no skill is triggered.
+/// `folders` are the skill folders readable by the agent.
 pub fn triggered_skills(
     library: &SkillLibrary,
     task: &str,
@@ -132,9 +132,8 @@ pub fn triggered_skills(
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// The text of a skill in its frame, cut at [`MAX_SKILL_BYTES`], for `use_skill` or a person's command.
-/// `folders` are the skill folders that the agent may read. The error names the skills that this caller may
-/// load.
+/// The text of a skill in a frame, cut at [`MAX_SKILL_BYTES`], for `use_skill` or a person's command.
+/// `folders` are the skill folders readable by the agent. The error names the skills open to this caller.
 pub fn load_skill(
     library: &SkillLibrary,
     name: &str,
@@ -207,8 +206,8 @@ pub(crate) fn is_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
     }
 }
 
-/// The name by which a skill is loaded: its slug if it is the home's or the workspace's, where slugs are
-/// unique; the whole id if it is a library's.
+/// The name for loading a skill: the slug for skills of the home and the workspace, where slugs are unique;
+/// the whole id for a library's skill.
 pub(crate) fn call_name(skill: &CatalogEntry<SkillDefinition>) -> String {
     match skill.id.scope {
         AgentScope::Home | AgentScope::Workspace(_) => skill.id.slug.to_string(),

@@ -1,5 +1,5 @@
-//! The port through which a run is stored while it runs. A subagent's outcome is stored before its parent
-//! receives it, so nothing is lost on which a parent has acted.
+//! The port for storing a run while the run is going on. A subagent's outcome is stored before the parent
+//! receives the outcome, so no fact is lost on which a parent has acted.
 
 use std::io;
 use std::sync::Arc;

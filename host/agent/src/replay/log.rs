@@ -80,8 +80,8 @@ pub enum StepKind {
     },
 }
 
-/// A text that a model writes for an MCP server. There are two entries about a text: before it, and after it
-/// with the usage; the later one counts.
+/// A text of a model for an MCP server. Two entries are stored about a text: before, and afterwards with the
+/// usage; the later entry counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedText {
     /// The server.
@@ -95,8 +95,7 @@ pub struct LoggedText {
     pub used: Option<Usage>,
 }
 
-/// The source of the times and random numbers that one call sees, stored so that a repeated call sees the
-/// same.
+/// The source of the times and random numbers in a call, stored so a repeated call sees the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedCourse {
     /// The start of the call, in milliseconds since 1970.
@@ -145,8 +144,8 @@ pub struct PlannedChild {
     pub slug: String,
     /// The child's spawn index.
     pub spawn_index: u32,
-    /// The nested call that started this background subagent, if a tool made it: that tool has ended and does
-    /// not repeat the call.
+    /// The nested call that started the background subagent, if a tool made the call: an ended tool does not
+    /// repeat the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ToolCall>,
 }

@@ -37,8 +37,8 @@ use crate::tools::executor::CallExecutor;
 use crate::tools::nested::outer::{NestedPlace, OuterCall, address_within, call_digest};
 use crate::tools::result;
 
-/// The conclusion of a subagent that a tool's code had started, if it cannot be resumed: its parent may no
-/// longer start it, or the journal lacks details.
+/// The conclusion of a subagent that a tool's code had started and that cannot be resumed: the parent may no
+/// longer start subagents, or the journal lacks details.
 const ENDED_WITH_THE_PROGRAM: &str = "the program ended while it ran; how far it got is not known";
 
 /// The effects of a resumed or replayed agent: from the journal as long as it has entries, then done now.
@@ -194,8 +194,8 @@ impl ReplayingEffects {
         Some(persisted.answer())
     }
 
-    /// The answer of a call that had begun, may have had effects, and has no stored result: repeating it
-    /// could double an effect. `None` = not begun, or it starts subagents, which resume by themselves.
+    /// The answer of a call that had begun, may have had effects, and has no stored result: a repetition
+    /// could double an effect. `None` = not begun, or the call starts subagents, which resume by themselves.
     async fn interrupted_answer(
         &self,
         agent: &CallExecutor<'_>,
@@ -474,8 +474,8 @@ fn calls_of(agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> Arc<str> {
     address_within(&address_of(agent.job, call), call.step, call.position)
 }
 
-/// Restores the nested calls of a call that is not repeated: their usage is billed again, and their
-/// background subagents resume.
+/// Restores the nested calls of an unrepeated call: the usage is billed again, and background subagents
+/// resume.
 async fn recall_within(agent: &CallExecutor<'_>, address: &Arc<str>, machine: &AgentLoop) {
     if let Some(past) = agent.job.shared.replay.take_agent(address) {
         let left = restore_records(agent, &past, address, &|_| true);

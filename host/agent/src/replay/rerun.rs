@@ -143,8 +143,7 @@ impl ReplayedRun {
         Self { asks_model: true, ..self }
     }
 
-    /// Lets tools reach the hosts that they are granted, with secrets. Their requests then have a second
-    /// effect.
+    /// Lets tools reach the granted hosts, with secrets. Requests of tools then have a second effect.
     #[must_use]
     pub fn with_network(self) -> Self {
         Self { network: true, ..self }

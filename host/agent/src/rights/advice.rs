@@ -162,7 +162,7 @@ fn parse_question(
     Ok(RightsQuestion::Path(path, access))
 }
 
-/// What the operator can add to the grants, if they are what refuses.
+/// The lines that the operator can add to the grants, if a missing grant is the reason of the refusal.
 pub fn missing_grant(
     agent: &ResolvedAgent,
     tool: &str,

@@ -16,7 +16,7 @@ use crate::prompt::blocks::ListedAgent;
 use crate::rights::resolve;
 use crate::tools::builtin::tool::BuiltinTool;
 
-/// All agents of a library that are open to delegation, keyed by the name that a model uses for them.
+/// All agents of a library open to delegation, keyed by the name for calls.
 #[derive(Debug, Default)]
 pub(crate) struct DelegateListing(BTreeMap<String, ListedDelegate>);
 
@@ -50,8 +50,8 @@ impl DelegateListing {
             if agent.definition.visibility == Visibility::Internal || is_blocked(host, &agent.id) {
                 continue;
             }
-            // A slug alone means one agent everywhere, even if that agent cannot run. Another agent with the
-            // same slug must be called by its whole id.
+            // A slug alone means one agent everywhere, even an agent that cannot run. Another agent with the
+            // same slug must be called by the whole id.
             let meant =
                 catalog.find_unscoped(&agent.id.slug).is_some_and(|meant| meant.id == agent.id);
             let Ok(resolved) = resolve::resolve_child(host, &agent.id, workspace) else { continue };
@@ -132,7 +132,7 @@ impl DelegateSet {
         it
     }
 
-    /// Narrows the set by one rule: its list of agents, its `enabled`, its number side by side and its tools.
+    /// Narrows the set by a rule: the list of agents, `enabled`, the number side by side and the tools.
     /// `meant` resolves the rule's names.
     fn narrow_by(
         &mut self,

@@ -111,7 +111,7 @@ impl ResolvedAgent {
         DecisionExplanation { permission: CallPermission::Deny, decided_by: Some(source), ..called }
     }
 
-    /// The names of the agents to which this agent may delegate; empty without a tool for that.
+    /// The names of the agents open to delegation by this agent; empty without a tool for delegation.
     pub fn hands_to(&self, host: &Host, workspace: &Path) -> Vec<String> {
         let spawns = self.may_call(host, workspace, BuiltinTool::Spawn.name());
         if spawns.permission == CallPermission::Deny {

@@ -42,8 +42,8 @@ pub struct ResolvedAgent {
     /// True if a granted directory is missing: the agent does not start, with `--partial` or without. Checked
     /// for agents at the top; a subagent's directories are checked at its start.
     pub lacks_directory: bool,
-    /// Tools that are granted by default only to agents with overlays, and that this agent therefore lacks,
-    /// each with the reason.
+    /// Tools granted by default only to agents with overlays, and therefore missing for this agent, each with
+    /// the reason.
     pub(crate) for_overlays: Arc<BTreeMap<ToolName, &'static str>>,
 }
 
@@ -146,9 +146,9 @@ pub fn resolve_all_until(
 }
 
 /// Resolves agents one by one, as the iterator is advanced. `last` selects the agent behind which the
-/// iteration begins, for example the last one on the page before; without it the iteration begins with the
-/// first agent, and if it selects no agent, the iterator is empty. Raising the signal ends the search for
-/// files with [`ResolveError::Stopped`].
+/// iteration begins, for example the last agent of the previous page. Without `last` the iteration begins
+/// with the first agent; if `last` selects no agent, the iterator is empty. Raising the signal ends the
+/// search for files with [`ResolveError::Stopped`].
 pub fn resolve_behind<'a>(
     host: &'a Host,
     workspace: &Path,
@@ -207,8 +207,8 @@ fn without_file(host: &Host, id: AgentId) -> Result<CatalogEntry, ResolveError> 
     }
 }
 
-/// Directories of these rights' mounts that do not exist, one a line. An agent that calls tools does not
-/// start while a directory is missing.
+/// Missing directories of the mounts in these rights, one a line. An agent with tools does not start while a
+/// directory is missing.
 pub fn absent_directories(rights: &Rights) -> Vec<String> {
     let absent = rights.mounts().iter().filter(|mount| !mount.host.is_dir());
     absent
@@ -226,8 +226,8 @@ pub fn canonicalize_workspace(workspace: &Path) -> Result<PathBuf, ResolveError>
     if path.is_dir() { Ok(path) } else { Err(error("it is no directory".to_owned())) }
 }
 
-/// Resolves an agent for use as a subagent; an error if it is not ready. Tools that a subagent may not have
-/// do not block the agent; they are removed at its start.
+/// Resolves an agent for use as a subagent; an error if the agent is not ready. Tools barred for subagents do
+/// not block the agent, but are removed at the start.
 pub(crate) fn resolve_child(
     host: &Host,
     id: &AgentId,

@@ -1,5 +1,5 @@
-//! What a person sees about an agent before and after trusting it: its requests, its rights and what it
-//! lacks; and whether installed libraries have changed since the person agreed.
+//! The findings for a person about an agent before and after trusting it: requests, rights and missing
+//! rights; and whether installed libraries have changed since the person agreed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,8 +52,7 @@ pub struct VettedAgent {
 }
 
 impl ResolvedAgent {
-    /// What the file requests, one item a line. A file without a list of tools requests everything it is
-    /// granted.
+    /// The requests of the file, one item a line. A file without a list of tools requests everything granted.
     pub fn list_requests(&self) -> Vec<String> {
         let definition = &self.definition;
         let mut asks = Vec::new();
@@ -177,7 +176,7 @@ pub fn vetted_libraries(
     Ok(libraries)
 }
 
-/// Compares one library's files with those that the person agreed to, and lists its agents.
+/// Compares a library's files with the files that the person agreed to, and lists the agents.
 fn vet_library(
     host: &Host,
     name: &str,

@@ -19,10 +19,10 @@ use crate::limits::{
 /// Bytes of a compiled node of a schema, an estimate from above.
 const NODE_BYTES: u64 = 1 << 10;
 
-/// Bytes of one state in the lists that the regex matcher keeps: two sets of states with their slots.
+/// Bytes of a state in the lists of the regex matcher: two sets of states with slots.
 const STATE_BYTES: u64 = 64;
 
-/// Most bytes of one state in the regex crate's one-pass table, which is made for patterns with groups.
+/// Most bytes of a state in the regex crate's one-pass table, made for patterns with groups.
 const ONE_PASS_STATE: u64 = 2 << 10;
 
 /// Most bytes of a whole one-pass table.
@@ -103,7 +103,7 @@ impl SchemaCost {
         visits.saturating_add(matched).saturating_add(compared)
     }
 
-    /// The most steps that one pattern match takes in a value of this size.
+    /// The most steps of one pattern match in a value of this size.
     pub(crate) fn longest_match(&self, size: ValueSize) -> u64 {
         self.largest.saturating_mul(size.longest)
     }

@@ -31,8 +31,8 @@ pub(crate) struct CheckWatch<'a> {
     all: Cell<usize>,
 }
 
-/// A part of a checked value. A property name that is checked as a text has no watch, because its object has
-/// one.
+/// A part of a checked value. A property name checked as a text has no watch, because the object around the
+/// name has a watch.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchedValue<'a> {
     value: &'a Value,

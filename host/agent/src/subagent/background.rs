@@ -105,7 +105,7 @@ impl BackgroundChildren {
         self.changed.notify_waiters();
     }
 
-    /// Returns a message for the model about each end that it does not know yet, and marks these ends as
+    /// Returns a message for the model about each end still unknown to the model, and marks the ends as
     /// known.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut news = Vec::new();
@@ -208,7 +208,7 @@ impl BackgroundChildren {
         self.lock_entries().iter().any(|entry| entry.done.is_none() || !entry.announced)
     }
 
-    /// One line of text for each subagent, or for the one with this id; `None` = the id is unknown.
+    /// One line of text for each subagent, or only for `id`; `None` = the id is unknown.
     pub(crate) fn format_list(&self, id: Option<&str>) -> Option<String> {
         let entries = self.lock_entries();
         let chosen = entries.iter().filter(|entry| id.is_none_or(|id| entry.id == id));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// The subagents of a run that have not ended, and who cancelled which.
+/// The unended subagents of a run, and the canceller of each cancelled subagent.
 #[derive(Debug, Default)]
 pub struct SubagentControl(Mutex<ControlState>);
 
@@ -44,8 +44,8 @@ impl SubagentControl {
         self.lock_state().run_ended_by.clone()
     }
 
-    /// Who cancelled the subagent at this path, one of its ancestors, or the whole run; `None` = it was not
-    /// cancelled from outside.
+    /// The canceller of the subagent at this path: of the subagent, of an ancestor, or of the whole run;
+    /// `None` = not cancelled from outside.
     pub fn cancelled_by(&self, path: &str) -> Option<String> {
         let state = self.lock_state();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);

@@ -50,9 +50,8 @@ const FORK: &str = "fork";
 const CALLED_FORK: &str = "agent:fork";
 
 impl CallExecutor<'_> {
-    /// Plans a child: finds its agent and its rights, or returns the refusal. Unknown, internal and blocked
-    /// agents get the same refusal, which lists the allowed names. `place` is the child's position in its
-    /// call.
+    /// Plans a child: returns the agent and the rights, or the refusal. Unknown, internal and blocked agents
+    /// get the same refusal with the list of allowed names. `place` is the child's position in the call.
     pub(crate) fn plan_child(
         &self,
         call: PlacedCall<'_>,
@@ -188,7 +187,8 @@ impl CallExecutor<'_> {
         })
     }
 
-    /// The prompt block about files that the agent has read and that a child with these rights may read too.
+    /// The prompt block about files that the agent has read, limited to files readable with these rights of
+    /// the child.
     fn known_to(&self, rights: &Rights, small: Option<&SmallProfile>) -> Option<String> {
         let tools = &self.job.shared.host.tools;
         let reads_files = |name: &ToolName| {
@@ -250,7 +250,7 @@ pub(crate) async fn run_in_slot(
     outcome
 }
 
-/// Runs a child that has its slot: sets its deadline, then runs it in a separate task.
+/// Runs a child after a slot became free: sets the deadline, then runs the child in a separate task.
 async fn run_now(
     mut job: AgentJob,
     shared: &RunState,

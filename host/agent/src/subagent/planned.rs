@@ -31,7 +31,7 @@ pub(crate) struct PlannedSpawn {
 
 /// A subagent that is about to run, in the foreground or in the background.
 pub(crate) struct StartingChild {
-    /// The journal address to which its starting call belongs: the parent's, or that of a call of the parent.
+    /// The journal address of the starting call's maker: of the parent, or of a call of the parent.
     pub(crate) parent: Arc<str>,
     /// True if a tool's code made the starting call.
     pub(crate) nested: bool,

@@ -56,8 +56,8 @@ enum ChildStart {
 }
 
 impl CallExecutor<'_> {
-    /// Starts one child and waits for it. The child goes to the background if the call asks for that, or if
-    /// it takes longer than the grant lets the agent wait.
+    /// Starts a child and waits for the end. The child goes to the background if the call asks for the
+    /// background, or if the grant's longest wait passes first.
     pub(crate) async fn spawn_child(
         &self,
         call: PlacedCall<'_>,
@@ -451,8 +451,8 @@ impl StartingChild {
     /// The end of a child from a stored outcome: the child had ended before the process died.
     pub(crate) fn into_ended(self, child: ChildSummary) -> EndedChild {
         if let Some(own) = self.job.as_ref().ok().filter(|job| job.isolated) {
-            // The child's separate layers were merged or dropped at that end. Planning has made them again,
-            // so they are discarded.
+            // The child's separate layers were merged or dropped at the end of the child. Planning has made
+            // new layers, so the new ones are discarded.
             own.layers.iter().for_each(SessionLayers::discard_layers);
         }
         let conclusion = frame::conclusion_message(&self.planned.name, &child.outcome, self.limit);
@@ -534,8 +534,8 @@ async fn copy_layers(job: &AgentJob, cancel: &CancellationToken) {
 const END_LAYERS: WorkKind =
     WorkKind { name: "merging what a subagent changed", time: Duration::from_secs(600) };
 
-/// Merges the changes of an isolated subagent into its parent's layers if it concluded, and drops them
-/// otherwise.
+/// Merges the changes of an isolated subagent into the parent's layers if the subagent concluded; otherwise
+/// drops the changes.
 async fn end_layers(
     own: SessionLayers,
     owner: &str,

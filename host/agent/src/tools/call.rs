@@ -18,8 +18,7 @@ pub(crate) struct PlacedCall<'a> {
 }
 
 impl PlacedCall<'_> {
-    /// The position that counts for the limit of calls in one step; 0 for nested calls, which have another
-    /// limit.
+    /// The position that counts for the limit of calls in a step; 0 for nested calls, limited in another way.
     pub(crate) fn place_in_step(&self) -> usize {
         if self.nested.is_some() { 0 } else { self.position }
     }

@@ -50,8 +50,8 @@ pub(crate) struct Dispatcher {
     narrowing: Option<SkillNarrowing>,
     /// True once a skill has narrowed the rights.
     is_narrowed: bool,
-    /// The search tools that the agent has, each with the tool whose list it extends: without the right to
-    /// that tool, an agent may not search either.
+    /// The agent's search tools, each with the tool whose list the search extends: without the right to use
+    /// the tool, an agent may not search either.
     finders: BTreeMap<EntryKind, ToolName>,
 }
 
@@ -231,7 +231,7 @@ impl Dispatcher {
         std::iter::once(tool).chain(self.aliases.alias_names(tool)).collect()
     }
 
-    /// Rewrites an answer so that it has the name `called`, under which the model made the call.
+    /// Rewrites an answer to have the name `called`, used by the model for the call.
     pub(crate) fn reword_answer(&self, called: &str, answer: CallAnswer) -> CallAnswer {
         self.aliases.reword_answer(called, answer)
     }

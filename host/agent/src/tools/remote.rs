@@ -78,7 +78,7 @@ impl RemoteTools {
     }
 }
 
-/// What one call gets from its agent: sandbox, secrets, budget, limits, progress and answers to the server.
+/// The agent's contributions to a call: sandbox, secrets, budget, limits, progress and answers to the server.
 fn build_call_spec<'a>(
     job: &'a AgentJob,
     cancel: &'a CancellationToken,

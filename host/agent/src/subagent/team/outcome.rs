@@ -137,7 +137,7 @@ impl MemberOutcome {
     }
 }
 
-/// What a member has as the id of its starting call: its stage's, for example `stage-1`.
+/// The id of the stage, for example `stage-1`, used for members as the id of the starting call.
 pub(crate) fn stage_id(stage: usize) -> String {
     format!("stage-{stage}")
 }

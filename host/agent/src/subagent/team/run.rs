@@ -395,7 +395,7 @@ impl<'a> TeamRun<'a> {
         outcome
     }
 
-    /// The limits of a member that starts now: its time is at most what the team has left.
+    /// The limits of a member starting now: at most the time left for the team.
     fn remaining_limits(&self) -> LimitsRequest {
         let left = self.time_left().map(|(left, _)| {
             // Seconds are rounded up, because the check between the stages is exact.
@@ -405,8 +405,8 @@ impl<'a> TeamRun<'a> {
     }
 }
 
-/// The error that explains a stage's status: of the first member with this status, otherwise of the first
-/// member that did not complete.
+/// The error for a stage's status: of the first member with the status, otherwise of the first member without
+/// success.
 fn first_error(stage: &StageOutcome, status: RunStatus) -> Option<RunError> {
     let error = |of: &MemberOutcome| of.outcome.error.clone();
     let same = stage.agents.iter().filter(|agent| agent.outcome.status == status);

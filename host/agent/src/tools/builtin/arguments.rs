@@ -90,7 +90,7 @@ pub(crate) enum SpawnMode {
 pub(crate) struct Todo {
     pub(crate) content: String,
     pub(crate) status: TodoStatus,
-    /// The label for the time in which the item is in progress. Models send it; it is not used.
+    /// The label for the time in which the item is in progress; accepted from models, and not used.
     #[serde(default)]
     pub(crate) active_form: Option<String>,
 }

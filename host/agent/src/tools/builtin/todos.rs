@@ -27,7 +27,7 @@ struct NumberedTodo {
     content: String,
     detail: String,
     status: TodoStatus,
-    /// The ids of the items that must be done before this one.
+    /// The ids of the items to finish before this item.
     blocked_by: BTreeSet<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The host's own tools, and the one place that decides by an agent's depth which of them it is offered. To
-//! be offered a tool gives no right: these tools are granted like all others.
+//! The host's own tools, and the one place that decides by an agent's depth which tools are offered. An offer
+//! gives no right: the tools are granted like all others.
 
 use belljar_definition::{SubagentsAsk, builtin_tools};
 use belljar_policy::ToolName;

@@ -38,8 +38,7 @@ places. What you change, and what subagents that you start change, stays in it u
 At the end of your turn it is kept.";
 
 impl CallExecutor<'_> {
-    /// The layers in which the agent, and subagents that it starts, work now: the worktree's, if it is in
-    /// one.
+    /// The layers in which the agent and new subagents work now: the worktree's inside a worktree.
     pub(crate) fn current_layers(&self) -> Option<SessionLayers> {
         self.jar.current_layers(self.job)
     }

@@ -9,7 +9,7 @@ use belljar_sandbox::{ImportNeed, LoadError, Wasm, inspect_component};
 
 use super::{Hook, HookRunner, Hooks};
 
-/// One hook, and what is wrong with it.
+/// A hook, with the problem found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookCheck {
     /// The event of the hook.
@@ -84,8 +84,8 @@ fn command_program(command: &str) -> Option<&str> {
     .filter(|word| word.bytes().all(plain))
 }
 
-/// Returns whether a program exists and can be executed: in the workspace if it has a `/`, otherwise in one
-/// of these directories.
+/// Returns whether a program exists and can be executed: in the workspace for a name with `/`, otherwise in
+/// `places`.
 fn is_there(program: &str, workspace: &Path, places: &[PathBuf]) -> bool {
     let executable = |path: PathBuf| {
         std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)

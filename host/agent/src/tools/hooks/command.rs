@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MAX_HOOK_STDERR, MAX_HOOK_STDOUT};
 
-/// How long output is read after the command has ended. Its own output is in the pipe by then, but a process
-/// that it left behind may hold the pipe open.
+/// How long output is read after the end of the command. The command's own output is in the pipe by then, but
+/// a process left behind may hold the pipe open.
 const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 
 /// How long the host waits for a killed command to end.

@@ -43,7 +43,8 @@ pub(crate) struct OuterCall {
 pub(crate) struct NestedPlace<'a> {
     /// The call during which it was made.
     pub(crate) outer: &'a OuterCall,
-    /// The bounds that the jar sets for it; `None` = the outer call has ended, and only its subagents resume.
+    /// The jar's bounds for the nested call; `None` = the outer call has ended, and only its subagents
+    /// resume.
     pub(crate) within: Option<&'a NestedScope>,
     /// The name that the tool's code used, which may be an alias, for example `Read`.
     pub(crate) asked: &'a str,
@@ -52,8 +53,8 @@ pub(crate) struct NestedPlace<'a> {
 }
 
 impl OuterCall {
-    /// The state of a call that may make nested calls. `nested` is its own place, if a tool made this call
-    /// too.
+    /// The state of a call able to make nested calls. `nested` is the call's own place, if a tool made the
+    /// call too.
     pub(crate) fn new(
         id: &str,
         address: Arc<str>,

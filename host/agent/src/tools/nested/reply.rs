@@ -1,4 +1,4 @@
-//! Converts the text that a model would read to the result that a tool gets from its nested call.
+//! Converts an answer, as a model reads it, to the result of a tool's nested call.
 
 use belljar_sandbox::{OutputPart, PeerError, PeerResult, ToolErrorKind, ToolOutput};
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned())]);
         let parts = form.to_peer_result(&ok("é\n\n{}\n[note]")).unwrap().parts;
         assert_eq!(parts, [text("é\n"), OutputPart::Json("{}".to_owned()), text("\n[note]")]);
-        // A text that was cut or changed no longer has its parts, and becomes one part.
+        // A cut or changed text has lost the division into parts, and becomes one part.
         assert_eq!(form.to_peer_result(&ok("é")).unwrap().parts, [text("é")]);
         assert_eq!(
             AnswerForm::default().to_peer_result(&ok("a\nb")).unwrap().parts,
