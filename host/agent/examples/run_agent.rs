@@ -18,7 +18,7 @@ use belljar_sandbox::{Sandbox, SandboxConfig, compiler_child};
 const READER: &str =
     "---\nname: reader\ndescription: Reads notes.\ntools: [file_read]\n---\nYou read.";
 
-// Takes the place of a model: `belljar_model` has clients for real ones.
+// Replaces a model: `belljar_model` has clients for real ones.
 const SCRIPT: &str = "
 transcript: 1
 agents:

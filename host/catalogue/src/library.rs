@@ -85,7 +85,7 @@ pub struct Library<D: CatalogItem = AgentDefinition> {
     stock: Vec<SourceFile>,
     context: D::Context,
     project_override: bool,
-    /// Absent while one caller scans the files; the next caller waits for their return.
+    /// The known files; absent while a caller scans, and the next caller waits for the return.
     files: Mutex<Option<KnownFiles>>,
     given_back: Condvar,
     /// Locked only briefly, so that a reader of the catalogue does not wait for a scan.
@@ -114,7 +114,7 @@ struct BorrowedFiles<'a, D: CatalogItem> {
     known: KnownFiles,
 }
 
-/// The interval at which a waiting caller checks its stop signal.
+/// How often a waiting caller checks the stop signal.
 const HEARS: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
@@ -167,7 +167,7 @@ impl LibraryRoot {
         Self { scope, dir, pinned: Some(Arc::new(files)), source: None }
     }
 
-    /// The same directory with the source of its library.
+    /// The same directory with the library's source, for example a repository's URL, and the revision.
     #[must_use]
     pub fn from_source(self, source: String, revision: Option<String>) -> Self {
         Self { source: Some((source, revision)), ..self }
@@ -334,6 +334,7 @@ impl<D: CatalogItem + PartialEq> Library<D> {
         Ok(())
     }
 
+    /// Scans every root, and reads the new and changed files into `seen`.
     fn scan_into(
         &self,
         seen: &mut BTreeMap<(usize, PathBuf), ScannedFile>,
@@ -410,6 +411,7 @@ impl<D: CatalogItem> fmt::Debug for Library<D> {
     }
 }
 
+/// The entries that were added, changed or removed between two catalogues.
 fn diff_catalogs<D: CatalogItem + PartialEq>(
     before: &Catalog<D>,
     after: &Catalog<D>,

@@ -4,8 +4,8 @@
 pub const MAX_AGENT_FILES: usize = 5_000;
 
 /// Most bytes of all files of a kind in one scope, equal to the maximum of an installed library. Bounded
-/// because each file is in memory with its parsed form, and git packs five thousand equal files of a megabyte
-/// into one.
+/// because each file is kept in memory with the parsed form, and git packs five thousand equal files of a
+/// megabyte into one.
 pub const MAX_AGENT_BYTES: u64 = 32 << 20;
 
 /// The deepest folder below `agents/` that is searched.
@@ -36,5 +36,5 @@ pub const MAX_MATERIAL_BYTES: u64 = 64 << 20;
 /// The deepest folder of a skill that counts.
 pub const MAX_MATERIAL_DEPTH: usize = 8;
 
-/// The other files of a skill that a model is told by name. Bounded, because names cost tokens.
+/// Most files of a skill that a model reads by name, because names cost tokens.
 pub const MAX_MATERIAL_NAMES: usize = 30;

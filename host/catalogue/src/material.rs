@@ -1,9 +1,9 @@
-//! The other files of skills: the folder of each `SKILL.md`, which agents read at a path of its own. For
+//! The other files of skills: the folder of each `SKILL.md`, readable by agents at a separate path. For
 //! example, agents read `~/.belljar/skills/tides/scripts/table.py` as `/skills/tides/scripts/table.py`.
 //!
-//! This module only looks at the folders. A jar opens them as read-only mounts, and its file host refuses every
-//! link that leads out and every special file. A folder beyond the bounds, or an installed one with a file that a
-//! person did not agree to, is left out with a message.
+//! The module only checks the folders. A jar opens them as read-only mounts, and the jar's file host refuses
+//! every link that leads out and every special file. A folder beyond the bounds, or an installed folder with
+//! a file that a person did not agree to, is left out with a message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirEntry};
@@ -50,10 +50,10 @@ pub struct SkillFolders {
     pub problems: Vec<Diagnostic>,
 }
 
-/// The files that a person agreed to, of an installed library: by path below its directory.
+/// The files of an installed library that a person agreed to, by path below the library's directory.
 type AgreedFiles = BTreeMap<PathBuf, Digest>;
 
-/// The look through one folder.
+/// The walk through the folder of one skill.
 struct FolderWalk<'a> {
     folder: &'a Path,
     /// The library's directory, and its agreed files; `None` = every file counts.
@@ -68,7 +68,7 @@ struct FolderWalk<'a> {
 enum FolderRefusal {
     /// The caller has given up.
     Stopped(WorkStopped),
-    /// The folder is not as it has to be.
+    /// The folder exceeds a bound or has a file that was not agreed to.
     Unfit(String),
 }
 
@@ -86,8 +86,8 @@ impl SkillFolder {
 }
 
 impl SkillLibrary {
-    /// Looks at the folders of the skills that a model may load, and of `called`: skills that a person called,
-    /// by id.
+    /// Finds the folders of the skills that a model may load, and of `called`: the ids of skills called by a
+    /// person.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ struct SkillDirectory<'a> {
     directory: &'a Path,
 }
 
-/// The directory of a skill that has one to itself. A plain `skills/NAME.md` has none, and neither has a
+/// The directory of a skill with a directory of its own. A plain `skills/NAME.md` has none, nor has a
 /// `SKILL.md` directly in the folder of all skills; of an installed library only agreed files count anyway.
 fn skill_directory<'a>(
     roots: &'a [LibraryRoot],

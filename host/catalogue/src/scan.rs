@@ -29,7 +29,8 @@ const OUTSIDE: &str = "the link leads out of the workspace";
 #[derive(Debug)]
 pub(crate) struct FoundFile {
     pub(crate) path: PathBuf,
-    /// `None` = unknown, so the file is read every time.
+    /// Shows whether the file has changed since the last scan; `None` = unknown, so the file is read every
+    /// time.
     pub(crate) fingerprint: Option<FileFingerprint>,
 }
 
@@ -152,6 +153,7 @@ fn is_agreed(root: &LibraryRoot, path: &Path, bytes: &[u8]) -> bool {
 }
 
 impl RootWalk<'_> {
+    /// Visits the entries of a directory and of all directories below, within the bounds.
     fn walk_directory(&mut self, dir: &Path, depth: usize) -> Result<(), WorkStopped> {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
@@ -225,6 +227,7 @@ impl RootWalk<'_> {
         None
     }
 
+    /// Adds a linked file, if the link may be followed.
     fn visit_link(&mut self, path: &Path, draft: bool) {
         let Ok(meta) = fs::metadata(path) else {
             if self.is_wanted(path) {
@@ -268,6 +271,7 @@ impl RootWalk<'_> {
 }
 
 impl FileFingerprint {
+    /// The size, times and inode of a file.
     fn from_metadata(meta: &Metadata) -> Self {
         #[cfg(unix)]
         let unix = {

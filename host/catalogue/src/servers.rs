@@ -87,6 +87,7 @@ impl McpServers {
         server.with_tokens(tokens, Some(keep))
     }
 
+    /// Adds a server that is a program of this machine.
     fn add_program(&mut self, directory: &Path, name: &str, setting: &McpProgram) {
         let path = directory.join(AcceptedTools::file_name(name));
         let accepted = match read_bounded(&path, AcceptedTools::MAX_BYTES) {
@@ -104,6 +105,7 @@ impl McpServers {
         }
     }
 
+    /// Adds a server and the index of the server's accepted tools.
     fn add_server(&mut self, path: &Path, server: Server) {
         if let Some(why) = server.withheld_reason() {
             let name = server.name();

@@ -114,6 +114,7 @@ fn way_to_read(path: &Path, found: &ReadError) -> Option<String> {
     ))
 }
 
+/// The names and paths of the directories in `dir`, one for each tool.
 fn list_directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, PathBuf)> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -139,6 +140,7 @@ fn list_directories(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<(String, 
     found
 }
 
+/// Reads the component and the manifest of a tool.
 fn read_tool(name: ToolName, dir: &Path) -> Result<InstalledTool, Vec<Diagnostic>> {
     let toml = dir.join("tool.toml");
     let out = |path: &Path, code, why: &str| {

@@ -317,6 +317,7 @@ impl ToolCatalogue {
         ToolOffer { specs, jar_tools, repeatable, replayable, remote, warnings, left_out }
     }
 
+    /// Adds an installed component and its tools, or reports why not.
     fn add_component(
         &mut self,
         path: &Path,
@@ -348,6 +349,7 @@ impl ToolCatalogue {
         self.components.push(component);
     }
 
+    /// Keeps an installed tool from agents, and reports the reason with the digest to pin.
     fn withhold_tool(
         &mut self,
         name: ToolName,
@@ -367,6 +369,7 @@ impl ToolCatalogue {
         self.held.insert(name, why);
     }
 
+    /// Whether a tool of the host itself or a built-in has the name.
     fn is_reserved(&self, name: &ToolName) -> bool {
         let name = name.as_str();
         BUILTIN_TOOLS.contains(&name)
@@ -426,6 +429,7 @@ impl ToolComponent {
         tools
     }
 
+    /// The component with the chosen tools, for a jar.
     fn jar_tool(&self, tools: BTreeMap<ToolName, ToolHints>) -> JarTool {
         JarTool {
             tools,
@@ -436,6 +440,7 @@ impl ToolComponent {
     }
 }
 
+/// A component from its bytes, manifest and settings.
 fn build_component(
     name: ToolName,
     origin: ComponentOrigin,

@@ -100,6 +100,7 @@ impl<'a> FileFindings<'a> {
         Self { path, list: Vec::new(), dropped: 0, worst: None }
     }
 
+    /// Adds an error.
     pub(crate) fn error(
         &mut self,
         at: FilePosition,
@@ -109,6 +110,7 @@ impl<'a> FileFindings<'a> {
         self.add_finding(Severity::Error, at, code, message.into(), None);
     }
 
+    /// Adds an error with a hint.
     pub(crate) fn error_hint(
         &mut self,
         at: FilePosition,
@@ -119,6 +121,7 @@ impl<'a> FileFindings<'a> {
         self.add_finding(Severity::Error, at, code, message.into(), Some(hint.into()));
     }
 
+    /// Adds a warning.
     pub(crate) fn warning(
         &mut self,
         at: FilePosition,
@@ -129,6 +132,7 @@ impl<'a> FileFindings<'a> {
         self.add_finding(Severity::Warning, at, code, message.into(), hint);
     }
 
+    /// Adds a note.
     pub(crate) fn note(
         &mut self,
         at: FilePosition,
@@ -138,6 +142,7 @@ impl<'a> FileFindings<'a> {
         self.add_finding(Severity::Note, at, code, message.into(), None);
     }
 
+    /// Adds a finding, or only counts the finding if there are too many.
     pub(crate) fn add_finding(
         &mut self,
         severity: Severity,

@@ -1,4 +1,4 @@
-//! The fields of a file, removed one by one as they are read; the remaining fields are unknown.
+//! The fields of a file. Each is removed when read, so the remaining fields are unknown.
 
 use belljar_policy::ShownText;
 
@@ -59,6 +59,7 @@ pub(crate) struct UnreadFields<'f, 'p> {
 }
 
 impl<'f, 'p> UnreadFields<'f, 'p> {
+    /// The fields of a file with an opening fence.
     pub(crate) fn new(
         entries: Vec<(YamlKey, YamlNode)>,
         opening: FilePosition,
@@ -69,14 +70,14 @@ impl<'f, 'p> UnreadFields<'f, 'p> {
         Self { entries, places, opening, within, fault, findings }
     }
 
-    /// The same fields of a file written for another program: a value of the wrong kind is a warning, and a
-    /// limit in it is enforced as far as possible.
+    /// The same fields, read as a stranger's: a value of the wrong kind is only a warning, and a limit in the
+    /// value is enforced as far as possible.
     pub(crate) fn with_fault_warnings(mut self) -> Self {
         self.fault = Severity::Warning;
         self
     }
 
-    /// Reports a value of the wrong kind.
+    /// Reports a value of the wrong kind, as error or warning.
     pub(crate) fn report_fault(
         &mut self,
         at: FilePosition,
@@ -115,7 +116,7 @@ impl<'f, 'p> UnreadFields<'f, 'p> {
         matches!(node.value, YamlValue::List(_) | YamlValue::Map(_)).then(|| key.clone())
     }
 
-    /// The position of a field, removed or not; for a missing one, the opening fence.
+    /// The position of a field, removed or not; for a missing field, of the opening fence.
     pub(crate) fn field_position(&self, name: &str) -> FilePosition {
         self.place_of(name).unwrap_or(self.opening)
     }

@@ -157,6 +157,7 @@ fn read_peers<'t>(reader: &mut TomlReader<'t, '_>, item: &Item<'t>) -> PeersAsk 
     }
 }
 
+/// Reads `[command]`.
 fn read_command<'t>(reader: &mut TomlReader<'t, '_>, table: &DeTable<'t>) -> CommandSpec {
     reader.report_unknown_keys(table, "`command`", COMMAND_KEYS);
     let mut spec = CommandSpec {

@@ -26,7 +26,7 @@ const ALLOWED: &[&str] = &["allowed-tools", "allowed_tools", "allowedTools", "to
 const DISALLOWED: &[&str] =
     &["disallowed-tools", "disallowed_tools", "disallowedTools", "denied-tools"];
 
-/// The fields of a skill or a command about its use.
+/// What a skill or a command states about the use of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UseTerms {
     /// The tools that remain while the text is in use, as written; `None` = all.
@@ -60,7 +60,8 @@ impl UseTerms {
         "agent",
     ];
 
-    /// Takes the fields. A value of the wrong kind is a warning, and narrows where the field narrows.
+    /// Removes the fields from `fields` and reads the values. A value of the wrong kind is a warning, and
+    /// narrows if the field narrows.
     pub(crate) fn take_from(fields: &mut UnreadFields<'_, '_>) -> Self {
         let mut terms = Self::default();
         while let Some((key, node)) = fields.take_matching(|name| ALLOWED.contains(&name)) {
@@ -73,7 +74,7 @@ impl UseTerms {
         while let Some((key, node)) = fields.take_matching(|name| DISALLOWED.contains(&name)) {
             match read_names(&key, &node, fields) {
                 Some(names) => terms.disallowed_tools.extend(names),
-                // The author took something away, and nobody knows what.
+                // Nobody knows what the author removed, so no tool remains.
                 None => terms.allowed_tools = Some(Vec::new()),
             }
         }
@@ -86,7 +87,7 @@ impl UseTerms {
         terms
     }
 
-    /// Whether the text narrows the tools of whoever uses it.
+    /// Whether the text narrows the tools of the agent that uses the text.
     pub fn narrows_tools(&self) -> bool {
         self.allowed_tools.is_some() || !self.disallowed_tools.is_empty()
     }
@@ -107,6 +108,7 @@ pub(crate) fn split_tool_names(text: &str) -> Vec<String> {
     parts.map(bare).filter(|part| !part.is_empty() && part != "-").collect()
 }
 
+/// The tool names in a list, a text, or a map with switches.
 fn read_names(
     key: &YamlKey,
     node: &YamlNode,
@@ -216,6 +218,7 @@ fn read_arguments(fields: &mut UnreadFields<'_, '_>) -> Vec<String> {
     names.into_iter().filter(fits).take(MAX_NAMES).collect()
 }
 
+/// Whether `context: fork` lets a subagent do the work.
 fn read_fork(fields: &mut UnreadFields<'_, '_>) -> bool {
     let at: FilePosition = fields.field_position("context");
     match read_line(fields, &["context"]).as_deref() {

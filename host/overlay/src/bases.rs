@@ -60,8 +60,8 @@ impl BaseTexts {
         Ok(Self { dir, room, held: Mutex::new(held) })
     }
 
-    /// Stores a content if it is text and there is space. If not, the file cannot be merged later; nothing
-    /// else depends on it.
+    /// Stores a content if the content is text and there is space. Otherwise the file cannot be merged later;
+    /// nothing else depends on the store.
     pub(super) fn store_base(&self, digest: [u8; 32], content: &[u8]) {
         let mut held = self.lock_held();
         let size = content.len() as u64;
@@ -78,6 +78,7 @@ impl BaseTexts {
         }
     }
 
+    /// Writes one original text under the name of the digest.
     fn write_base(&self, digest: [u8; 32], content: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let mode = Mode::from_raw_mode(0o600);

@@ -30,8 +30,8 @@ pub struct Change {
     pub directory: bool,
     /// The permissions of the file, for example `0o755`; for a deleted file, as before.
     pub mode: u32,
-    /// The lower file as it was before the agent first changed, deleted or moved it. For a rename, the file
-    /// at `from`. `None`: there was no lower file.
+    /// The lower file before the agent first changed, deleted or moved the file. For a rename, the file at
+    /// `from`. `None` = no lower file.
     pub original: Option<OriginalState>,
 }
 
@@ -56,8 +56,8 @@ pub enum ChangeKind {
     Mode,
 }
 
-/// The state of a lower file at one moment. Before the host applies a change, it compares this with the
-/// present state, so that a file changed by somebody else is not overwritten.
+/// The state of a lower file at one moment. Before an apply, the host compares this state with the present
+/// one, so a file changed by another program is not overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OriginalState {
     /// The device and the inode.
@@ -155,6 +155,7 @@ struct ChangeCollector<'a> {
 }
 
 impl<'a> ChangeCollector<'a> {
+    /// Prepares the comparison of an overlay with the lower directory.
     fn from_view(view: &'a OverlayView<'a>) -> Self {
         let mut all = Self {
             view,
@@ -216,6 +217,7 @@ impl<'a> ChangeCollector<'a> {
         }
     }
 
+    /// Adds a deletion, if a lower object is hidden at the path.
     fn collect_deleted(&mut self, path: &RelPath, own: Option<&RelPath>, entry: &IndexEntry) {
         let Some(hidden) = entry.hidden else { return };
         if own.is_none_or(|own| !self.moved.contains(own)) {
@@ -228,6 +230,7 @@ impl<'a> ChangeCollector<'a> {
         }
     }
 
+    /// Adds the change of a file: added, changed, or moved.
     fn collect_file(
         &mut self,
         path: RelPath,
@@ -356,6 +359,7 @@ fn host_path(rel: &RelPath) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(rel.as_bytes()))
 }
 
+/// Converts a time of the index to the system's type.
 fn system_time(time: FileTime) -> SystemTime {
     let whole = Duration::from_secs(time.seconds.unsigned_abs());
     let begun = if time.seconds < 0 {

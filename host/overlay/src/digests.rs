@@ -46,7 +46,7 @@ impl DigestQueue {
         Self { shared: Arc::new(DigestShared { state, idle, bases }) }
     }
 
-    /// Adds a file to the queue; `seen` is its state when it was opened.
+    /// Adds an open file to the queue of files to digest. `seen` is the state of the file when opened.
     pub(super) fn add_file(&self, seen: LowerState, file: File) {
         if seen.size > LARGEST {
             return;

@@ -1,17 +1,17 @@
 //! A fork: an overlay for a subagent that begins as a copy of the parent's overlay, and is merged back.
 //!
 //! ```text
-//! DIR/base   a copy of the parent's layer, as the fork began; never written again
+//! DIR/base   a copy of the parent's layer at the start of the fork; never written again
 //! DIR/mine   the layer of the subagent
 //! ```
 //!
 //! Both are layers over the same lower directory. They are made beside `DIR` and then moved there, so that a
 //! killed process never leaves half a fork: opening `DIR` finds a whole fork, or makes a new one.
 //!
-//! A merge compares three trees: the subagent's, the base, and the parent's. It goes path by path, with the
-//! operations that guests have, each of them atomic. If a merge was interrupted, merging again finishes the
-//! work, because equal files are left alone. For example, if both changed `a.txt`, the parent's file stays,
-//! and the subagent's becomes `a.txt.from-scout`.
+//! A merge compares three trees: the subagent's, the base, and the parent's. The merge goes path by path,
+//! with the operations that guests have, each of them atomic. If a merge was interrupted, merging again
+//! finishes the work, because equal files are left alone. For example, if both changed `a.txt`, the parent's
+//! file stays, and the subagent's becomes `a.txt.from-scout`.
 
 mod comparison;
 
@@ -69,8 +69,8 @@ pub struct MergeResult {
 pub struct MergeConflict {
     /// The path in the parent's overlay.
     pub path: PathBuf,
-    /// Where the subagent's version is after the merge. `None`: there is no version, because the subagent
-    /// removed or moved the file the parent changed, or because the object is a link.
+    /// The path of the subagent's version after the merge. `None` = no version: the subagent removed or moved
+    /// the file that the parent changed, or the object is a link.
     pub beside: Option<PathBuf>,
 }
 
@@ -437,6 +437,8 @@ impl ForkMerge<'_> {
         Ok(())
     }
 
+    /// The path for the subagent's version of a file in conflict, for example `a.txt.from-scout`; `n` counts
+    /// further attempts.
     fn beside_path(&self, to: &RelPath, n: u32) -> RelPath {
         let mut path = to.as_bytes().to_vec();
         path.extend_from_slice(self.suffix.as_bytes());
@@ -446,6 +448,7 @@ impl ForkMerge<'_> {
         RelPath::from_bytes(&path).unwrap_or_default()
     }
 
+    /// Records a conflict in the result of the merge.
     fn add_conflict(&mut self, path: &RelPath, beside: Option<&RelPath>) {
         if self.merged.conflicts.len() >= MAX_TOLD {
             self.merged.more += 1;
@@ -499,6 +502,7 @@ fn read_entry(
     })
 }
 
+/// Opens the content of a file for reading; `None` = a special file.
 fn open_content(
     view: &mut OverlayView<'_>,
     place: &PathEnd<DirAt>,
@@ -536,6 +540,7 @@ fn is_same_file(one: &ForkFile, other: &ForkFile) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Converts a fault of an overlay change to an I/O error.
 fn to_io_error(fault: ChangeFault) -> io::Error {
     match fault {
         ChangeFault::Errno(errno) => errno.into(),

@@ -24,7 +24,7 @@ use super::tree::{IndexTree, KnownOrigin, SettledPaths, TakenFile, UnsettledPath
 use super::way::{dir_at, place_at};
 use crate::Digest;
 
-/// Changes that the host applied to the lower directory. Lower paths are those before all changes; other
+/// Changes that the host applied to the lower directory. Lower paths are the ones before all changes; other
 /// paths are as the agent sees them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettledChanges {
@@ -378,6 +378,7 @@ fn rel_paths(paths: &[PathBuf]) -> io::Result<Vec<RelPath>> {
     paths.iter().map(|path| rel_path(path)).collect()
 }
 
+/// Converts a fault of an overlay change to an I/O error.
 fn to_io_error(fault: ChangeFault) -> io::Error {
     match fault {
         ChangeFault::Errno(errno) => errno.into(),

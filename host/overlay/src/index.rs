@@ -21,7 +21,7 @@ const NEXT: &str = "index.next";
 
 /// The most bytes of a record: enough for the longest paths, see `MAX_LEVELS` in `acts.rs`.
 const MAX_RECORD: usize = 256 << 10;
-/// The bytes before a record: its length and its checksum.
+/// The bytes before a record: the length and the checksum of the record.
 const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
 
@@ -130,6 +130,7 @@ fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
+/// A record with length and checksum, as written to disk.
 fn frame_record(record: &IndexRecord) -> io::Result<Vec<u8>> {
     let body = record.encode();
     let len = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_RECORD);
@@ -141,6 +142,7 @@ fn frame_record(record: &IndexRecord) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The checksum of a record's length and body.
 fn record_checksum(len: u32, body: &[u8]) -> [u8; SUM] {
     let all = Sha256::new().chain_update(len.to_le_bytes()).chain_update(body).finalize();
     let mut sum = [0; SUM];

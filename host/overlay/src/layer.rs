@@ -132,6 +132,7 @@ impl LayerDir {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Opens a directory in the layer, and makes the directory if missing.
 pub(super) fn open_subdirectory(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     match mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
         Err(errno) if errno != Errno::EXIST => return Err(errno),

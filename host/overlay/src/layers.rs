@@ -140,6 +140,7 @@ impl SessionLayers {
         *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
     }
 
+    /// Opens or makes the copy of the parent's overlay for one mount.
     fn fork_overlay(
         &self,
         parent: &Self,
@@ -236,8 +237,8 @@ impl SessionLayers {
         entries.into_iter().any(|entry| is_number(&entry.file_name()))
     }
 
-    /// The paths at which open copied layers differ from their originals, as agents see them: at most `most`,
-    /// and the number of further ones.
+    /// The paths at which open copied layers differ from the originals, as agents see them: at most `most`
+    /// paths, and the number of further paths.
     pub fn changed_paths(&self, most: usize) -> Result<(Vec<PathBuf>, u64), String> {
         let (mut all, mut further) = (Vec::new(), 0);
         for (guest, fork) in self.lock_forks().values() {
@@ -270,6 +271,7 @@ impl SessionLayers {
         self.overlay_until(mount, &StopSignal::never_raised())
     }
 
+    /// Opens the overlay of a mount, and makes the layer if missing. Ends early once `stop` is raised.
     fn overlay_until(&self, mount: &Mount, stop: &StopSignal) -> Result<Overlay, LayersError> {
         if let Some(parent) = &self.0.parent {
             return self.fork_overlay(parent, mount, stop);
@@ -368,6 +370,7 @@ impl SessionLayers {
         mounts.map(|mount| Ok((mount.guest.clone(), overlay(mount)?))).collect()
     }
 
+    /// Makes a new layer for a mount.
     fn create_layer(
         &self,
         known: &[StoredLayer],
@@ -387,6 +390,7 @@ impl SessionLayers {
         Ok(StoredLayer { number, guest: mount.guest.clone(), inode, lower: mount.host.clone() })
     }
 
+    /// Opens a stored layer.
     fn open_layer(
         &self,
         known: StoredLayer,
@@ -409,6 +413,7 @@ impl SessionLayers {
 }
 
 impl LayersState {
+    /// Closes all open layers, stores their sizes and removes unchanged layers.
     fn close_layers(&self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for layer in std::mem::take(&mut *open).into_values() {
@@ -481,6 +486,7 @@ fn list_stored_layers(dir: &Path) -> Result<Vec<StoredLayer>, LayersError> {
     Ok(found)
 }
 
+/// Parses the file `mount` of a layer: guest path, inode, host path.
 fn parse_mount(text: &[u8]) -> Option<(GuestPath, u64, PathBuf)> {
     let at = text.iter().position(|byte| *byte == b'\n')?;
     let (first, lower) = text.split_at(at);
@@ -499,7 +505,7 @@ fn create_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Writes a file so that a reader sees all of it or the old one.
+/// Writes a file atomically: a reader sees the whole new content or the whole old content.
 fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     fs::File::create(&next)?.write_all(bytes)?;

@@ -116,6 +116,7 @@ impl Overlay {
         Self::open_with(lower.as_ref(), layer.as_ref(), bounds, stop)
     }
 
+    /// As [`Overlay::open`], with a shared quota and a stop signal.
     pub(crate) fn open_with(
         lower: &Path,
         layer: &Path,
@@ -171,6 +172,7 @@ impl std::fmt::Debug for Overlay {
 }
 
 impl OverlayShared {
+    /// Opens the lower directory and the layer, and rebuilds the index tree from the records.
     fn open(
         path: &Path,
         layer: &Path,

@@ -59,8 +59,8 @@ pub(crate) struct FileRecord {
     pub(crate) origin: Option<ContentOrigin>,
 }
 
-/// A change. Paths are as guests see them, without links. Lower directories on a path need no record.
-/// `hidden` is the lower object with the same name, if there is one; it stays hidden when the name is
+/// A change of the index. Paths are as guests see them, without links; lower directories on a path need no
+/// record. `hidden` is the lower object with the same name, if any, and stays hidden when the name is
 /// removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IndexChange {
@@ -149,6 +149,7 @@ fn link_count(stat: &Stat) -> u64 {
 }
 
 impl LowerState {
+    /// The state of a lower object from a stat call.
     pub(crate) fn from_stat(stat: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => LowerKind::File,
@@ -170,6 +171,7 @@ impl LowerState {
 }
 
 impl LowerKind {
+    /// The file type of the node.
     pub(crate) fn file_type(self) -> FileType {
         match self {
             Self::File => FileType::RegularFile,
@@ -327,6 +329,7 @@ impl RecordEncoder {
         self.0.extend_from_slice(rel.as_bytes());
     }
 
+    /// Writes an optional value: a flag, then the value.
     fn write_option<T>(&mut self, value: Option<&T>, put: impl FnOnce(&mut Self, &T)) {
         self.write_byte(value.is_some().into());
         if let Some(value) = value {
@@ -334,6 +337,7 @@ impl RecordEncoder {
         }
     }
 
+    /// Writes the state of a lower object.
     fn write_snapshot(&mut self, seen: &LowerState) {
         self.write_byte(seen.kind as u8);
         for number in [seen.device, seen.inode, seen.size, seen.mode.into(), seen.links] {
@@ -363,6 +367,7 @@ impl RecordDecoder<'_> {
         self.read_array().map(|[byte]| byte)
     }
 
+    /// Reads a flag; `None` = the byte is neither 0 nor 1.
     fn read_flag(&mut self) -> Option<bool> {
         match self.read_byte()? {
             0 => Some(false),
@@ -384,6 +389,7 @@ impl RecordDecoder<'_> {
         Some(FileTime { seconds, nanoseconds: u32::from_le_bytes(self.read_array()?) })
     }
 
+    /// Reads a path; `None` = invalid.
     fn read_path(&mut self) -> Option<RelPath> {
         let len = usize::try_from(self.read_number()?).ok()?;
         let (path, rest) = self.0.split_at_checked(len)?;
@@ -395,6 +401,7 @@ impl RecordDecoder<'_> {
         if self.read_flag()? { get(self).map(Some) } else { Some(None) }
     }
 
+    /// Reads the state of a lower object; `None` = invalid.
     fn read_snapshot(&mut self) -> Option<LowerState> {
         Some(LowerState {
             kind: LowerKind::from_byte(self.read_byte()?)?,

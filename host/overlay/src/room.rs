@@ -19,8 +19,8 @@ impl Default for OverlayQuota {
     }
 }
 
-/// The shared quota of several overlays, for example of one tenant. Clones share the counts. A closed
-/// overlay counts until [`OverlayPool::subtract_held`] reports its removal.
+/// The shared quota of several overlays, for example of one tenant. Clones share the counts. A closed overlay
+/// counts until [`OverlayPool::subtract_held`] reports its removal.
 #[derive(Debug, Clone)]
 pub struct OverlayPool(Arc<PoolState>, Option<Arc<Path>>);
 
@@ -91,6 +91,7 @@ impl OverlayPool {
     }
 }
 
+/// Reserves bytes of a quota; fails if the quota would be exceeded. `who` names the quota in the error.
 fn reserve_within(used: &AtomicU64, bytes: u64, most: u64, who: &str) -> Result<(), QuotaFull> {
     let fits = |used: u64| used.checked_add(bytes).filter(|all| *all <= most);
     let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);

@@ -49,6 +49,7 @@ pub struct LowerReader {
 }
 
 impl OverlayShared {
+    /// Locks the state of the overlay; while another thread holds the lock, other guests are not blocked.
     pub(super) fn lock_state(&self) -> MutexGuard<'_, OverlayState> {
         match self.state.try_lock() {
             Ok(state) => state,

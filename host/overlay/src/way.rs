@@ -29,6 +29,7 @@ pub(super) fn place_at(
     Ok(PathEnd::from_name(enter_names(view, lower, names)?, name.to_owned()))
 }
 
+/// Enters directories one name after another.
 fn enter_names<'a>(
     view: &OverlayView<'_>,
     lower: &Arc<File>,

@@ -1,4 +1,4 @@
-//! One agent with a scripted model and real tools.
+//! Tests of one agent with a scripted model and real tools.
 
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ agents:
         usage: {input: 300, cached: 190, output: 10}
 "#;
 
+/// A world with the agent `reader` and these limits.
 fn reader(transcript: &str, limits: &str) -> World {
     let settings = format!("[grants.reader]\nlimits = {{ {limits} }}\n");
     World::new(Plan {
@@ -56,7 +57,7 @@ async fn a_run_reads_files_in_the_order_asked_and_reports_all_of_it() {
     assert_eq!(outcome.paths_read(), ["/workspace/a.txt", "/workspace/b.txt"]);
 }
 
-/// INV-485.
+/// INV-485: old results are removed from a request that exceeds the model's context.
 #[tokio::test]
 async fn a_run_whose_results_are_longer_than_its_model_reads_goes_on_without_the_oldest() {
     let read =
@@ -84,7 +85,7 @@ async fn a_run_whose_results_are_longer_than_its_model_reads_goes_on_without_the
         outcome.warnings
     );
 
-    // Once for a request, and not at all where there is nothing to take out.
+    // Two requests with a result to remove; only one without.
     for (answers, sent) in [(&[a.as_str(), too_long][..], 2), (&[too_long], 1)] {
         let world = reader(&script(answers), "");
         let outcome = world.go("reader").await;
@@ -106,7 +107,7 @@ async fn the_system_prompt_is_the_body_byte_for_byte() {
     });
     world.go("odd").await;
     let sent = world.sent();
-    // What the host adds stands in blocks of its own.
+    // The host's own texts are blocks of their own.
     assert_eq!(sent[0].system[0], world.spec("odd", "").agent.definition.body);
     assert_eq!(sent[0].system[0], body);
 }
@@ -258,8 +259,8 @@ async fn used_up_time_ends_the_run_with_what_was_heard() {
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, "half a sen"));
     assert_eq!(outcome.error, Some(RunError::WallTime { seconds: 30 }));
     assert_eq!(outcome.receipts.len(), 1);
-    // Its provider has counted what it said, so that is billed too: 8 as the script counts the first
-    // answer, and a token for every four bytes of what was heard of the other.
+    // The provider has counted the partial answer, so both answers are billed: 8 tokens as the script counts
+    // the first answer, and one token for every four bytes of the partial one.
     assert_eq!(outcome.usage.output_tokens, 8 + 2);
     assert_eq!(outcome.usage.steps, 2);
 }
@@ -280,7 +281,7 @@ async fn a_model_that_stays_silent_fails_after_the_prefill_timeout() {
 async fn after_a_cancelled_run_returns_nothing_more_happens() {
     let world = reader(HANGS, "");
     let cancel = CancellationToken::new();
-    // Cancelled from inside the stream: the model is in the middle of its second answer.
+    // Cancelled from inside the stream, in the middle of the model's second answer.
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
     let sink = belljar_agent::EventSink::with_listener(move |event| {
         kept.lock().unwrap().push(event.clone());
@@ -424,7 +425,7 @@ async fn events_tell_the_run_in_order() {
     assert_eq!(numbers, (0..12).collect::<Vec<u64>>());
 }
 
-/// A model that never answers and never looks at its token.
+/// A model that never answers and ignores the cancellation token.
 struct Deaf;
 
 #[async_trait::async_trait]

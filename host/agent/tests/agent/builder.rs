@@ -1,4 +1,4 @@
-//! Agents of a program of one's own: what is wrong is told before anything runs.
+//! Tests of agents embedded in another program: faults are reported before anything runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ async fn an_agent_with_a_place_for_overlays_writes_there_from_run_to_run() {
     }
 }
 
-/// Takes both threads of a share of a tenant's until the sender is dropped.
+/// Occupies both threads of a tenant's share until the senders are dropped.
 async fn hold(owner: &'static str) -> (Vec<Sender<()>>, JoinSet<()>) {
     let (mut holds, mut jobs) = (Vec::new(), JoinSet::new());
     for _ in 0..MAX_RUNNING_PER_OWNER {
@@ -99,13 +99,13 @@ async fn hold(owner: &'static str) -> (Vec<Sender<()>>, JoinSet<()>) {
     (holds, jobs)
 }
 
-/// A run of one answer has long ended by then.
+/// Long enough for a run with one answer to end.
 const SOON: Duration = Duration::from_millis(500);
 
 const HELD: WorkKind = WorkKind { name: "work of a test", time: Duration::from_secs(60) };
 
-/// INV-531: this runtime has one worker, and what a run reads of the disk before its first step waits for
-/// threads of its tenant's instead.
+/// INV-531: this runtime has one worker. A run reads the disk before the first step on the tenant's threads,
+/// not on the worker.
 #[tokio::test]
 async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_it_is_cancelled() {
     let host = TestHost::new();
@@ -119,7 +119,7 @@ async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_
         .overlay_in(place.path().join("layers"))
         .build()
         .unwrap();
-    // What a first run compiles takes its own time.
+    // The first run compiles tools, which takes extra time.
     assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
     agent.session_layers().unwrap().close();
     for share in ["/skills", "/overlays"] {
@@ -134,7 +134,7 @@ async fn a_run_reads_skills_and_overlays_beside_the_async_workers_and_ends_when_
         while jobs.join_next().await.is_some() {}
     }
     assert_eq!(agent.run("Write.").await.status, RunStatus::Completed);
-    // Closing waits for one too, and then whoever comes next opens them.
+    // Closing the overlays waits for a thread too; the next run opens the overlays again.
     let (holds, mut jobs) = hold("/overlays").await;
     let owner = agent.host().owner_of_overlays();
     let mut closing = Box::pin(agent.session_layers().unwrap().clone().close_for(&owner));
@@ -160,7 +160,7 @@ fn what_is_wrong_with_an_agent_has_a_word_and_a_way_on() {
     let nowhere = Agent::builder(&host.sandbox, "/nowhere").agent("reader.md", READER);
     let nowhere = nowhere.tool(stock_tool("file_read")).model(says("reader"));
     assert_eq!(code(nowhere), "not-resolved");
-    // A tool that was not given is one that nobody knows: a slip in a file of one's own.
+    // A tool that was not added does not exist for the agent: an error in the program's own file.
     let toolless = empty().agent("reader.md", READER).model(says("reader"));
     assert_eq!(code(toolless), "invalid-file");
     let limited = READER.replace("[file_read]", "[file_read]\nplanMode: perhaps");

@@ -1,10 +1,10 @@
-//! Code that calls tools: `run_javascript` in the hands of an agent.
+//! Tests of code that calls tools: an agent with `run_javascript`.
 
 use belljar_agent::{Outcome, RunStatus};
 use belljar_kit::world::{Plan, World, agent, results, stock};
 use serde_json::json;
 
-/// Calls of `run_javascript` with these scripts, one a step, and then the end.
+/// A transcript with a call of `run_javascript` for each script, one a step, and then the end.
 fn transcript(scripts: &[&str]) -> String {
     let calls: Vec<String> = scripts
         .iter()
@@ -19,6 +19,7 @@ fn transcript(scripts: &[&str]) -> String {
     )
 }
 
+/// A world with these settings and this transcript.
 fn world(settings: &str, transcript: &str) -> World {
     World::new(Plan {
         transcript,
@@ -32,7 +33,7 @@ fn world(settings: &str, transcript: &str) -> World {
 
 const READS: &str = "[grants.it]\ntools = [\"run_javascript\", \"file_read\"]\n";
 
-/// Runs the scripts; the text of each result, and whether it is an error.
+/// Runs the scripts; returns for each result the text and whether the result is an error.
 async fn run(settings: &str, scripts: &[&str]) -> (World, Outcome, Vec<(String, bool)>) {
     let world = world(settings, &transcript(scripts));
     let outcome = world.go("it").await;
@@ -158,7 +159,7 @@ async fn with_tools_as_code_the_model_is_shown_one_tool_and_can_call_no_other() 
     let (text, is_error) = results(&sent[1]).remove(0);
     assert!(is_error && text.contains("the available tools are `run_javascript`"), "{text}");
     assert_eq!(results(&sent[2]).remove(0), ("=> true\n".to_owned(), false));
-    // Refused, without an effect; and the script's own call went through.
+    // The denied call has no effect, and the script's own call succeeded.
     let tools: Vec<_> =
         outcome.receipts.iter().map(|call| (call.tool.as_str(), call.error.is_none())).collect();
     assert_eq!(tools, [("file_read", false), ("run_javascript", true), ("file_read", true)]);

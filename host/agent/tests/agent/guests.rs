@@ -1,4 +1,4 @@
-//! The loop with guests that spin, trap and hand over files.
+//! Tests of the loop with guests that spin, trap and hand over files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A tool that never returns.
 const SPIN: &str = "(loop $again (br $again)) unreachable";
 
-/// A tool that answers `ok` after `turns` turns of a loop.
+/// A tool that answers `ok` after this many turns of a loop.
 fn ok_after(turns: u32) -> String {
     format!(
         "(local $n i32)
@@ -31,6 +31,7 @@ fn tool(name: &'static str, invoke: &str) -> StockTool {
     StockTool::new(name, Wasm::new(wat_tool(name, invoke)), BARE)
 }
 
+/// A world with this transcript and these limits.
 fn world(transcript: &str, limits: &str) -> World {
     let settings = format!(
         "[grants.it]\ntools = [\"spin\", \"crash\", \"slow\", \"quick\", \"attach_file\"]\nlimits = {{ {limits} }}\n"
@@ -85,7 +86,7 @@ agents:
     assert_eq!(finished.last().map(String::as_str), Some("slow"), "read-only calls overlap");
 }
 
-/// A tool that reports its progress `times` times, each with its arguments as the message.
+/// A tool that reports progress `times` times, each time with the arguments as the message.
 fn reporting(times: u32) -> StockTool {
     let mut tool = WatTool::new(
         "report",
@@ -103,6 +104,7 @@ fn reporting(times: u32) -> StockTool {
     StockTool::new("report", Wasm::new(tool.build()), BARE)
 }
 
+/// A world with a tool that reports progress `times` times.
 fn reporting_world(times: u32) -> World {
     World::new(Plan {
         transcript: "transcript: 1\nagents: [{agent: it, turns: [{calls: [{id: c1, name: report, arguments: {a: 1}}]}, {say: done}]}]",
@@ -208,7 +210,7 @@ async fn cancelling_a_spinning_guest_gives_its_receipt_and_then_nothing() {
     let (token, kept) = (cancel.clone(), Arc::clone(&world.events));
     let sink = EventSink::with_listener(move |event| {
         kept.lock().unwrap().push(event.clone());
-        // The quick call has ended, so the other is spinning.
+        // The quick call has ended, so the other call is spinning.
         if matches!(&event.kind, EventKind::ToolCallFinished { tool, .. } if tool == "quick") {
             token.cancel();
         }

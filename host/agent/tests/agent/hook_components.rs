@@ -1,4 +1,4 @@
-//! Hooks that are components, the committed example among them.
+//! Tests of hooks that are components, the committed example among them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use belljar_policy::DenyCode;
 use belljar_sandbox::{CallEnding, Digest};
 use tempfile::TempDir;
 
-/// The example hook: the committed component, or the one that was just rebuilt.
+/// The example hook: the committed component, or a newly built one.
 fn guard() -> PathBuf {
     let committed = "../../guest-sdk/examples/hook-guard/hook_guard.wasm";
     match std::env::var_os("BELLJAR_HOOK") {
@@ -23,6 +23,7 @@ fn hook(event: &str, matcher: &str, component: &Path, more: &str) -> String {
     format!("[[hooks]]\nevent = '{event}'\nmatcher = '{matcher}'\ncomponent = '{path}'\n{more}\n")
 }
 
+/// A world with this transcript and these hooks.
 fn world(transcript: &str, hooks: &str) -> World {
     let grants = "[grants.it]\ntools = ['file_read', 'file_write', 'file_list']\n\
         mounts = [{ path = '/workspace', access = 'read-write' }]\n";
@@ -36,6 +37,7 @@ fn world(transcript: &str, hooks: &str) -> World {
     })
 }
 
+/// The decisions of hooks in the events.
 fn decisions(world: &World) -> Vec<String> {
     let ran = |kind: EventKind| match kind {
         EventKind::HookRan { decision, .. } => Some(decision),
@@ -91,7 +93,7 @@ agents:
       - say: done
 "#;
 
-/// The read is refused without an effect, the call beside it goes through.
+/// The refused read has no effect, and the neighbouring call succeeds.
 async fn refused(hooks: &str) -> String {
     let world = world(READ_AND_LIST, hooks);
     let outcome = world.go("it").await;
@@ -117,7 +119,7 @@ async fn a_component_that_fails_denies_the_call() {
     ] {
         let path = dir.path().join("hook.wasm");
         std::fs::write(&path, wat_hook(check, "[]")).unwrap();
-        // Its fuel ends before that, on the slowest machine.
+        // The hook's fuel ends before the time limit, even on the slowest machine.
         let patient = hook("PreToolUse", "file_read", &path, "timeout_seconds = 30");
         let warnings = refused(&patient).await;
         assert!(warnings.contains(part), "{check}: {warnings}");

@@ -1,4 +1,4 @@
-//! Hooks that are commands: what they keep from happening, and what they cannot.
+//! Tests of hooks that are commands: which events can be prevented, and which cannot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,11 +19,12 @@ fn pre(matcher: &str, command: &str) -> String {
     hook("PreToolUse", matcher, command)
 }
 
-/// A command that answers with a decision before a call.
+/// A command that answers with this decision before a call.
 fn says(decision: &str) -> String {
     format!(r#"echo '{{"hookSpecificOutput":{{"hookEventName":"PreToolUse",{decision}}}}}'"#)
 }
 
+/// A world with this transcript, these tools and these hooks.
 fn world(transcript: &str, tools: &str, hooks: &str) -> World {
     let settings = format!(
         "{hooks}[grants.it]\ntools = {tools}\n[grants.boss]\ntools = ['spawn_agent', 'file_read']\n"
@@ -55,14 +56,14 @@ agents:
       - say: done
 "#;
 
-/// The answers of a run of `READS` that completes.
+/// The results that the model read in a run of `READS`.
 async fn answers(world: &World) -> Vec<(String, bool)> {
     let outcome = world.go("it").await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);
     results(&world.sent()[1])
 }
 
-/// Somebody who says yes for the whole run, and counts.
+/// A person who says yes for the whole run. Counts the questions.
 #[derive(Default)]
 struct Yes(AtomicUsize);
 
@@ -172,7 +173,7 @@ async fn new_arguments_replace_the_models_and_an_allow_before_them_is_void() {
     assert!(answers(&plain).await.iter().all(|(text, _)| text.contains("text of b")));
     let allow = pre("file_read", &says(r#""permissionDecision":"allow""#));
     let asked = world_of("{ file_read = 'ask' }", &format!("{allow}{narrow}"));
-    // The second call has the new arguments from the start: there the allow still holds.
+    // The second call has the new arguments from the start, so the hook's permission holds for the call.
     let answers = answers(&asked).await;
     assert_eq!(answers[0], ("permission needed and nobody to ask".to_owned(), true));
     assert!(answers[1].0.contains("text of b"), "{}", answers[1].0);
@@ -248,7 +249,7 @@ async fn a_hook_is_found_by_the_name_that_the_model_was_offered_too() {
         world.go("cc").await;
         results(&world.sent()[1])[0].clone()
     };
-    // A pattern knows no other program's words: the offered name itself has to match.
+    // A pattern is not translated to other programs' names: the shown name itself has to match.
     for matcher in ["Re.d", "file_r.*"] {
         let (text, is_error) = run(pre(matcher, "echo no >&2; exit 2")).await;
         assert!(is_error && !text.contains("text of a"), "{matcher}: {text}");
@@ -366,7 +367,7 @@ async fn a_hook_does_not_outlive_a_cancelled_run() {
     let running = belljar_agent::run(&world.host, world.spec("it", "t"), world.sink(), cancel);
     let (outcome, ()) = tokio::join!(running, watch);
     assert_eq!(outcome.status, RunStatus::Cancelled);
-    // Nobody reads the pipe any more: opening it for writing alone fails at once.
+    // No process reads the pipe any more, so opening the pipe only for writing fails at once.
     let fifo = world.workspace.path().join("f");
     let open = rustix::fs::open(
         &fifo,

@@ -1,4 +1,4 @@
-//! Tools that call the other tools of their agent.
+//! Tests of tools that call other tools of the same agent (nested calls).
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ const ALL: &str = "manifest = 1\ndescription = \"test\"\npeers = true\n";
 /// A tool that never returns.
 const SPIN: &str = "(loop $again (br $again)) unreachable";
 
-/// The scripted caller, under one of the two names that it offers.
+/// The scripted tool that makes nested calls, under one of its two names.
 fn caller(name: &'static str, manifest: &'static str) -> StockTool {
     StockTool::new(name, hostile("caller"), manifest)
 }
@@ -34,7 +34,7 @@ fn read(path: &str) -> Value {
     call("file_read", json!({ "path": path }))
 }
 
-/// The plan of an agent `it` that calls `caller` with these steps.
+/// The configuration of an agent `it` that calls `caller` with scripted steps.
 struct Setup {
     settings: String,
     tools: Vec<StockTool>,
@@ -58,6 +58,7 @@ impl Setup {
         self
     }
 
+    /// A world with the agent `it`, whose model calls `caller` with these steps.
     fn world(self, steps: &[Value]) -> World {
         let arguments = json!({ "steps": steps });
         let transcript = format!(
@@ -74,6 +75,7 @@ impl Setup {
         })
     }
 
+    /// Runs `it` with these steps.
     async fn go(self, steps: &[Value]) -> (World, Outcome) {
         let world = self.world(steps);
         let outcome = world.go("it").await;
@@ -82,7 +84,7 @@ impl Setup {
     }
 }
 
-/// The steps' own words, out of the result that the model read.
+/// The results of the steps, from the result that the model read.
 fn said(world: &World) -> Vec<Value> {
     let sent = world.sent_by("it", 0);
     let (text, is_error) = results(sent.last().unwrap()).remove(0);
@@ -90,7 +92,7 @@ fn said(world: &World) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Tool and parent's tool of each receipt.
+/// For each receipt, the tool and the outer call's tool.
 fn tree(outcome: &Outcome) -> Vec<(&str, Option<&str>)> {
     let tool_of = |id: &str| {
         let call = outcome.receipts.iter().find(|call| call.call_id == id);
@@ -179,7 +181,7 @@ async fn names_outside_the_manifest_the_rights_and_the_world_are_refused_alike()
         assert_eq!(*refused, json!({"error": "denied", "text": text}));
     }
     assert!(!world.root().join("new.txt").exists());
-    // Each attempt stands in a receipt of its own.
+    // Each refused attempt has its own receipt.
     let refused = outcome.receipts.iter().filter(|call| !call.receipt.denials.is_empty());
     assert_eq!(refused.count(), 3);
 }
@@ -189,15 +191,15 @@ async fn the_refusal_of_a_nested_call_names_who_decided() {
     const SOME: &str = "manifest = 1\ndescription = \"test\"\n\
         peers = [\"file_read\", \"file_write\", \"file_list\", \"file_search\", \"shell\"]\n";
     let called = [
-        // The file of the agent does not name it, and the operator grants it.
+        // The agent's file does not name the tool, and the operator grants the tool.
         ("file_write", Some(DecisionSource::Definition)),
-        // The file names it, and the operator does not grant it.
+        // The file names the tool, and the operator does not grant the tool.
         ("file_list", Some(DecisionSource::Grants)),
-        // Both do, and the agent that started this one lacks it.
+        // File and operator allow the tool, and the parent agent lacks the tool.
         ("file_search", Some(DecisionSource::Parent)),
-        // All do, and the manifest of the caller does not name it.
+        // File, operator and parent allow the tool, and the manifest of `caller` does not name the tool.
         ("file_find", Some(DecisionSource::Manifest)),
-        // There is no such tool, whatever the manifest names.
+        // No such tool exists, whatever the manifest names.
         ("shell", Some(DecisionSource::Host)),
         ("nope", Some(DecisionSource::Host)),
         ("file_read", None),
@@ -242,7 +244,7 @@ async fn the_refusal_of_a_nested_call_names_who_decided() {
             None => assert_eq!(facts, ""),
         }
     }
-    // The caller learns nothing of it.
+    // The calling tool learns nothing about the denied tool.
     let (text, is_error) = results(world.sent_by("it", 0).last().unwrap()).remove(0);
     assert!(!is_error, "{text}");
     let said: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -257,7 +259,7 @@ async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
     let granted = r#"["caller", "caller_again", "file_read"]"#;
     let deeper = |steps: &[Value]| call("caller_again", json!({ "steps": steps }));
     let own = call("caller", json!({"steps": []}));
-    // Two levels, and there the one that waits.
+    // Two levels of nested calls; on the second level the component waits.
     let setup = Setup::new(granted, ALL).with(caller("caller_again", ALL));
     let steps = [own.clone(), deeper(&[json!({"do": "list"}), own, read("a.txt")])];
     let (world, outcome) = setup.go(&steps).await;
@@ -278,7 +280,7 @@ async fn a_component_that_waits_cannot_be_called_and_depth_is_bounded() {
             ("file_read", again),
         ]
     );
-    // One level alone.
+    // One level of nested calls only.
     let setup = Setup::new(granted, ALL).with(caller("caller_again", ALL)).limits("call_depth = 1");
     let (world, _) = setup.go(&[deeper(&[json!({"do": "list"}), read("a.txt")])]).await;
     let inner: Value = serde_json::from_str(said(&world)[0]["ok"].as_str().unwrap()).unwrap();
@@ -357,7 +359,7 @@ async fn what_a_call_had_under_way_ends_with_the_run() {
     }
 }
 
-/// Says yes so many times, then no; keeps the arguments that it was asked about.
+/// A person who says yes this many times, then no, and keeps the arguments of each question.
 struct Yes(usize, Mutex<Vec<String>>);
 
 #[async_trait]
@@ -479,7 +481,7 @@ async fn what_belljars_own_tools_answer_to_a_tool_counts_as_output() {
     assert_eq!(outcome.receipts.len(), 1 + 1 + 50);
 }
 
-/// Somebody who never answers; counts the questions.
+/// A person who never answers. Counts the questions.
 #[derive(Default)]
 struct Away(Mutex<usize>);
 
@@ -487,7 +489,7 @@ struct Away(Mutex<usize>);
 impl Asker for Away {
     async fn ask_approval(&self, _: ApprovalQuestion<'_>) -> Approval {
         *self.0.lock().unwrap() += 1;
-        // From here on the time that is waited for passes at once.
+        // From here on the paused clock lets waiting time pass at once.
         if *self.0.lock().unwrap() == 1 {
             tokio::time::pause();
         }

@@ -1,4 +1,4 @@
-//! Skills in a run: what a task brings along.
+//! Tests of skills in a run: which skills a task triggers or loads.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use belljar_model::ChatMessage;
 
 const TIDES: &str = "---\nname: tides\ndescription: d\ntriggers: [tide table]\n---\nIn metres.\n";
 
-/// Loads a skill that is there, and one that is not.
+/// A transcript that loads an existing skill and a missing one.
 const USING: &str = r#"
 transcript: 1
 agents:
@@ -30,6 +30,7 @@ fn world(tools: &str) -> World {
     world_with(ANSWER, tools)
 }
 
+/// A world with this transcript, and these tools granted to `a`.
 fn world_with(transcript: &str, tools: &str) -> World {
     let settings = format!("[grants.a]\ntools = [{tools}]\n");
     let agents = [("a.md", &*agent("a", ""))];
@@ -45,6 +46,7 @@ fn world_with(transcript: &str, tools: &str) -> World {
     world
 }
 
+/// The first message of a run with this task.
 async fn first(world: &World, task: &str) -> String {
     let outcome = world.run(world.spec("a", task)).await;
     assert_eq!(outcome.status, RunStatus::Completed, "{:?}", outcome.error);

@@ -1,4 +1,4 @@
-//! Pipelines of agents under one budget.
+//! Tests of teams: pipelines of agents under one budget.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use belljar_model::ChatMessage;
 use belljar_policy::{BudgetLevel, LimitsRequest, Meter};
 use tokio_util::sync::CancellationToken;
 
-/// Gather, then write.
+/// A team of two stages: a gatherer, then a writer.
 const PIPELINE: &str = "
 name: report
 description: d
@@ -24,6 +24,7 @@ fn world(transcript: &str, team: &str) -> World {
     world_with(transcript, team, "")
 }
 
+/// A world with this transcript, team file and settings.
 fn world_with(transcript: &str, team: &str, settings: &str) -> World {
     World::new(Plan {
         transcript,
@@ -41,7 +42,7 @@ fn world_with(transcript: &str, team: &str, settings: &str) -> World {
     })
 }
 
-/// A stranger's team that speaks to the operator's agents.
+/// A stranger's team with the operator's agents as members.
 const THEIRS: &str = "
 name: theirs
 description: d
@@ -49,6 +50,7 @@ stages:
   - { agent: writer, task: 'Write {task} into a.txt' }
 ";
 
+/// The spec of a team's run with this task.
 fn spec(world: &World, team: &str, task: &str) -> TeamSpec {
     let workspace = world.root();
     let team = match resolve_team(&world.host, team, &workspace) {
@@ -71,7 +73,7 @@ async fn go(world: &World, team: &str) -> TeamOutcome {
     run_team(&world.host, spec, world.sink(), CancellationToken::new()).await
 }
 
-/// The first message that an agent of this name was sent.
+/// The first message in the requests of this agent.
 fn first(world: &World, agent: &str) -> String {
     let sent = world.sent_by(agent, 0);
     match &sent[0].messages[..] {
@@ -224,7 +226,7 @@ agents:
     let mut spec = spec(&world, "report", "t");
     spec.limits.steps = Some(1);
     let outcome = run_team(&world.host, spec, EventSink::none(), CancellationToken::new()).await;
-    // The budget of a team is kept to the step: there is none left for a last word.
+    // The team's budget is exact to the step, so no step is left for a last answer.
     assert_eq!((outcome.status, outcome.output.as_str()), (RunStatus::Partial, ""));
     assert_eq!(world.sent_by("scout", 0).len(), 1);
     assert!(world.sent_by("writer", 0).is_empty());
@@ -385,7 +387,7 @@ agents:
 const WRITE: &str = "[grants.writer]\ntools = [\"file_read\", \"file_write\"]\n\
 mounts = [{ path = \"/workspace\", access = \"read-write\" }]\n";
 
-/// The writer tries to write, and reads.
+/// The transcript of a writer that tries to write, and reads.
 const WRITING: &str = r#"
 transcript: 1
 agents:

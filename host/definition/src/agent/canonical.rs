@@ -70,6 +70,7 @@ pub fn canonical_form(
     Ok(CanonicalForm { text, left_out })
 }
 
+/// Writes the agent as frontmatter and body.
 fn write_agent(agent: &AgentDefinition) -> String {
     let mut yaml = String::new();
     let mut field = |name: &str, value: String| {
@@ -116,7 +117,7 @@ fn write_agent(agent: &AgentDefinition) -> String {
     format!("---\n{yaml}---\n{}", agent.body)
 }
 
-/// Writes the file's list, or its denials: by name, by names that may match later tools, and for all unnamed
+/// Writes the tools: the file's list, or the denials by name, by names for later tools, and for all unnamed
 /// tools.
 fn write_tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     let asked = &agent.asked;
@@ -157,6 +158,7 @@ fn write_tools(agent: &AgentDefinition, field: &mut dyn FnMut(&str, String)) {
     }
 }
 
+/// The limits on delegation as fields of `subagents`.
 fn format_subagent_fields(asked: &SubagentsAsk) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(asked.enabled.map(|enabled| format!("enabled: {enabled}")));
@@ -180,7 +182,7 @@ fn compare_meaning(
         let asked = agent.subagents.clone().unwrap_or_default();
         SubagentsAsk { allowed_tools: None, ..asked }
     };
-    // With a list, an unlisted tool is denied, whatever the other fields state.
+    // With a list, an unlisted tool is denied, whatever other fields state.
     let open = |agent: &AgentDefinition| {
         let open = agent.open_names.iter().cloned().collect::<BTreeSet<_>>();
         agent.asked.tools.is_none().then_some((agent.asked.others, open))

@@ -110,8 +110,7 @@ fn top_fields<'a>(split: &FrontmatterSplit<'a>) -> Vec<&'a str> {
     split.yaml.lines().filter_map(name).collect()
 }
 
-/// Whether one of the nearest folders is one of documents. What is around a library or a program's own folder
-/// says nothing about the file.
+/// Whether a path is in a folder of documents, and not in a folder of agents below.
 fn lies_in_documents(path: &Path) -> bool {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let folders: Vec<String> = folders

@@ -13,8 +13,7 @@ use super::words::{TABLES, WordTables, flatten_text, split_words};
 use crate::fields::parse_boolean;
 use crate::yaml::{YamlKey, YamlNode, YamlValue};
 
-/// The longest field name that is checked, in bytes. No known program has a longer one, and a longer key is
-/// prose.
+/// The longest field name that is checked, in bytes. No known program has a longer one; longer keys are prose.
 pub(super) const MAX_NAME: usize = 64;
 
 /// The depth to which nested maps are searched, because no known program has fields below it.
@@ -236,9 +235,8 @@ impl CandidateField<'_> {
             || !is_map && (self.by_value() || self.is_top && self.unheard_of())
     }
 
-    /// Whether no table has this key and its value may still be a limit: a value that switches off or is
-    /// empty may remove any ability; in a language without tables, a value that switches on may be a limit
-    /// too.
+    /// Whether no table has this key and the value may still be a limit: off or empty may remove any
+    /// ability, and in a language without tables, a value that switches on may be a limit too.
     fn unheard_of(&self) -> bool {
         let tables = self.tables;
         if tables.switches.contains(self.plain) || self.is_requirement() {

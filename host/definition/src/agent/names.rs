@@ -21,11 +21,11 @@ pub(super) struct NameEntry {
     pub(super) at: FilePosition,
 }
 
-/// The tools that a denying name matches.
+/// The tools that a name in a list of forbidden tools means.
 #[derive(Debug, Default)]
 pub(super) struct NamedTools {
     pub(super) tools: BTreeSet<ToolName>,
-    /// Belljar's own tools without a foreign name that are denied together with the matched ones.
+    /// Tools of belljar denied together with the found ones, because no foreign name means them alone.
     pub(super) beside: BTreeSet<ToolName>,
     /// Whether the name is known, even if its tools are unavailable here.
     pub(super) is_known: bool,
@@ -34,8 +34,8 @@ pub(super) struct NamedTools {
 /// Words for all tools of all MCP servers.
 const ALL_OF_SERVERS: &[&str] = &["mcp", "mcptool", "mcptools", "mcpserver", "mcpservers"];
 
-/// Belljar's own tools that do part of a foreign tool's work, beside the translated one. Without a foreign
-/// name, they are denied together with the translated tool.
+/// For a belljar tool, other belljar tools that do part of the same foreign tool's work and have no foreign
+/// name. They are denied together with the tool.
 const TOGETHER: &[(&str, &[&str])] = &[
     (SPAWN_AGENT, &[DELEGATE_PARALLEL, AGENT_STATUS, AGENT_RESULT, AGENT_CANCEL]),
     ("file_read", &["attach_file"]),
@@ -84,6 +84,7 @@ pub(super) fn program_tool(text: &str) -> bool {
     LOWER_ALIASES.iter().any(|alias| alias.flat == plain)
 }
 
+/// Splits a text at the characters that `ends` accepts, outside parentheses, into names with positions.
 fn split_entries(text: &str, at: FilePosition, ends: impl Fn(char) -> bool) -> Vec<NameEntry> {
     let mut depth = 0_usize;
     let parts = text.split(|c| {

@@ -54,6 +54,7 @@ impl NarrowingField {
 }
 
 impl NotKept {
+    /// The line about a field that is not enforced, escaped and clipped.
     pub(super) fn from_field(path: &str, key: &YamlKey, node: &YamlNode) -> Self {
         let value = match (&node.value, node.as_text()) {
             (YamlValue::Bool(value), _) => value.to_string(),

@@ -22,14 +22,14 @@ use crate::yaml::{YamlKey, YamlNode, YamlValue};
 /// The tool whose patterns are commands; those of other tools are paths, addresses and names.
 const SHELL: &str = "shell";
 
-/// The field's permission for one tool so far.
+/// The permission for a tool so far.
 struct ToolPermission {
     most: CallPermission,
     /// The key of the entry that set it; `None` = a pattern.
     by: Option<String>,
 }
 
-/// The field's permissions: of named tools, and of all others.
+/// The permissions of one field: for named tools, and for all others.
 #[derive(Default)]
 struct FieldPermissions {
     words: BTreeMap<ToolName, ToolPermission>,
@@ -37,6 +37,7 @@ struct FieldPermissions {
 }
 
 impl ToolListReader<'_, '_, '_, '_> {
+    /// Reads the field, in each spelling that the file has.
     pub(super) fn read_permission(&mut self, name: &'static str) {
         while let Some((key, node)) = self.fields.take_field(name) {
             self.field = (name.to_owned(), key.at.line);
@@ -67,6 +68,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.list.lower_permissions(&self.field, &named, others);
     }
 
+    /// The permissions of a field with one value for all tools.
     fn permissions_for_all(&self, most: CallPermission) -> FieldPermissions {
         if most == CallPermission::Allow {
             return FieldPermissions::default();
@@ -75,6 +77,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         FieldPermissions { words: words.collect(), others: Some(most) }
     }
 
+    /// Reads a map from tool names to permissions or patterns.
     fn read_tool_permissions(&mut self, entries: &[(YamlKey, YamlNode)]) -> FieldPermissions {
         let mut said = FieldPermissions::default();
         for (key, node) in entries {
@@ -175,6 +178,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         most
     }
 
+    /// Warns that patterns of a tool are not enforced, so the strictest applies to the whole tool.
     fn not_exact(&mut self, key: &YamlKey, most: CallPermission, exists: bool) {
         let name = ShownText::clip_line(&key.text, 60).to_string();
         let what = match most {
@@ -204,13 +208,14 @@ impl ToolListReader<'_, '_, '_, '_> {
 }
 
 impl FieldPermissions {
-    /// The permission so far for the tools that a name matches.
+    /// The permission so far for the tools meant by a name.
     fn current_permission(&self, found: &NamedTools) -> CallPermission {
         let said = |tool| self.words.get(tool).map(|word| word.most).or(self.others);
         let words = found.tools.iter().map(|tool| said(tool).unwrap_or(CallPermission::Allow));
         words.min().unwrap_or(CallPermission::Allow)
     }
 
+    /// Sets the permission of the tools meant by a key.
     fn add_tools(&mut self, key: &YamlKey, found: NamedTools, most: CallPermission) {
         for tool in found.beside.into_iter().filter(|_| most != CallPermission::Allow) {
             let by = Some(key.text.clone());
@@ -261,6 +266,7 @@ fn parse_agent_patterns(
     (all == CallPermission::Deny && allowed).then(|| (CallPermission::Allow, Some(names())))
 }
 
+/// Parses `allow`, `ask`, `deny`, or a boolean; `None` = unknown.
 fn parse_permission(node: &YamlNode) -> Option<CallPermission> {
     if let Some(on) = parse_boolean(node) {
         return Some(if on { CallPermission::Allow } else { CallPermission::Deny });

@@ -1,6 +1,6 @@
-//! Maps restricted tools of other programs, by name, to the tools with the same function here.
+//! Finds belljar's tools for restricted tools of other programs, by name.
 //!
-//! The table is data: `tables/tool_names.toml`. It never grants a tool. For example, denying Codex's
+//! The table is data: `tables/tool_names.toml`. The table never grants a tool. For example, denying Codex's
 //! `apply_patch` denies `file_edit`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,7 @@ struct ProgramTools {
 }
 
 impl ProgramToolTable {
+    /// The table by tool name, with belljar's tools for each name.
     fn index_by_name(self) -> BTreeMap<String, BTreeSet<String>> {
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (does, written) in self.program.iter().flat_map(|program| &program.tools) {

@@ -24,6 +24,7 @@ pub(super) enum ValueMeaning {
 }
 
 impl ValueMeaning {
+    /// Classifies a value.
     pub(super) fn from_node(node: &YamlNode) -> Self {
         match &node.value {
             YamlValue::Null => Self::Nothing,

@@ -32,6 +32,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         true
     }
 
+    /// Requires approval for the tools named under a key.
     fn ask_for_all_of(&mut self, key: &YamlKey, node: &YamlNode) {
         let Some(entries) = self.read_removed_names(key, node, "permissions.ask") else { return };
         for entry in entries {
@@ -54,6 +55,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.list.lower_permissions(&self.field, &named, Some(CallPermission::Ask));
     }
 
+    /// Reads `defaultMode`.
     fn read_default_mode(&mut self, key: &YamlKey, node: &YamlNode) {
         match node.as_text().map(str::trim) {
             Some("plan") => self.list.read_only = Some(self.field.clone()),

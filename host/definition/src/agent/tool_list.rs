@@ -113,8 +113,7 @@ impl ToolList {
         }
     }
 
-    /// Lowers the highest permission of each named tool, and with `others` that of all other tools. A
-    /// permission never rises.
+    /// Lowers the highest permission of each named tool, and with `others` of all other tools. Never raises.
     pub(super) fn lower_permissions(
         &mut self,
         (field, line): &(String, u32),

@@ -90,6 +90,7 @@ fn find_interpreter(written: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    /// The tools that remain, as text, for a skill with these lists.
     fn remaining(allowed: Option<&[&str]>, denied: &[&str]) -> String {
         let names = [
             "file_read",

@@ -20,6 +20,7 @@ pub(super) struct CatalogIndex {
 }
 
 impl CatalogIndex {
+    /// The index of these entries and unused files.
     pub(super) fn from_entries<D: CatalogItem>(
         entries: &[CatalogEntry<D>],
         skipped: &[SkippedFile],

@@ -1,10 +1,10 @@
-//! The tools of other programs: the names and arguments under which an agent's author wrote of them, and the
+//! The tools of other programs: the names and arguments that agent files of these programs use, and the
 //! belljar tool and arguments that each becomes.
 //!
-//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) says what a name in a file's `tools` gives; this table
-//! says under which alias such a tool is offered to the model, so that a system prompt that
-//! speaks of `Read` and `file_path` stays true, word for word. The tables are data,
-//! `tables/foreign/*.toml`, read once; `belljar-agent` translates calls by them.
+//! [`TOOL_ALIASES`](crate::TOOL_ALIASES) states which belljar tool a name in a file's `tools` means. The
+//! tables here state under which name the model sees the tool, so a system prompt with `Read` and `file_path`
+//! stays true word for word. The tables are data, `tables/foreign/*.toml`, read once; `belljar-agent`
+//! translates calls with them.
 
 use std::sync::LazyLock;
 
@@ -39,38 +39,37 @@ struct ToolTable {
     tools: Vec<ForeignTool>,
 }
 
-/// One tool under its author's name.
+/// One tool of another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignTool {
-    /// The name for the model's calls, for example `Read`.
+    /// The name that the model calls, for example `Read`.
     #[serde(deserialize_with = "keep_text")]
     pub name: &'static str,
-    /// Belljar's tool.
+    /// The name of belljar's tool, for example `file_read`.
     #[serde(deserialize_with = "keep_text")]
     pub tool: &'static str,
     /// The description that the model reads.
     #[serde(deserialize_with = "keep_text")]
     pub description: &'static str,
-    /// Its arguments, in the order shown.
+    /// The arguments of the foreign tool, in the order shown to the model.
     #[serde(default, deserialize_with = "keep_list")]
     pub arguments: &'static [ForeignArgument],
-    /// Belljar's arguments that are given where the model's own do not set them, with their
-    /// values.
+    /// Values for belljar's arguments that the model has not set.
     #[serde(default, deserialize_with = "keep_given")]
     pub given: &'static [(&'static str, FixedValue)],
 }
 
-/// One argument under its author's name.
+/// One argument of a foreign tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignArgument {
     /// The name that the model writes, for example `file_path`.
     #[serde(deserialize_with = "keep_text")]
     pub name: &'static str,
-    /// The type of the value.
+    /// The type of the argument's value.
     pub kind: ArgumentKind,
-    /// Whether a call without it is malformed.
+    /// Whether a call without the argument is malformed.
     #[serde(default)]
     pub required: bool,
     /// The description that the model reads.
@@ -90,7 +89,7 @@ pub enum ArgumentKind {
     Number,
     /// True or false.
     Flag,
-    /// One of these words, each with the one that belljar's tool has for it.
+    /// One of these words. Each pair has the foreign word and belljar's word.
     #[serde(deserialize_with = "keep_words")]
     Word(&'static [(&'static str, &'static str)]),
     /// A list of texts.
@@ -102,15 +101,15 @@ pub enum ArgumentKind {
     Items(&'static [ForeignArgument]),
 }
 
-/// The fate of an argument.
+/// How belljar uses a foreign argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentMapping {
     /// Belljar's argument of this name, for example `path`, with the same value.
     #[serde(deserialize_with = "keep_text")]
     Argument(&'static str),
-    /// The only element of the list is belljar's argument of this name; a list of more is
-    /// refused, as one call does one thing here.
+    /// The list's only element becomes belljar's argument of this name. A longer list is refused, because one
+    /// call of belljar does one thing.
     #[serde(deserialize_with = "keep_text")]
     OnlyElement(&'static str),
     /// The members of the list's only object become arguments of the call; a longer list is refused.
@@ -123,19 +122,19 @@ pub enum ArgumentMapping {
         /// Whether only these sites are searched; otherwise they are left out.
         only: bool,
     },
-    /// Unless it is true, the text argument of this name is meant as it is, not as a regular
+    /// If false or absent, the text argument of this name is a literal text, and is escaped for a regular
     /// expression.
     #[serde(deserialize_with = "keep_text")]
     IsPattern(&'static str),
-    /// Nothing: it is taken and has no effect here, for this reason.
+    /// The argument is accepted and has no effect, for this reason.
     #[serde(deserialize_with = "keep_text")]
     Nothing(&'static str),
-    /// Nothing, and a call that sets it is refused with these words.
+    /// A call with the argument is refused, with this text.
     #[serde(deserialize_with = "keep_text")]
     Never(&'static str),
 }
 
-/// A value that is always given.
+/// A fixed value of belljar's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum FixedValue {
@@ -147,8 +146,7 @@ pub enum FixedValue {
 }
 
 impl ForeignTool {
-    /// The aliases of a dialect's tools. An unknown dialect has no aliases: its tools keep belljar's own
-    /// names.
+    /// The foreign tools of a dialect. An unknown dialect has none: all tools keep belljar's names.
     pub fn for_dialect(dialect: Dialect) -> &'static [ForeignTool] {
         let table = TABLES.iter().find(|(named, _)| *named == dialect);
         table.and_then(|(_, table)| table.as_ref().ok()).map_or(&[], |table| &table.tools)
@@ -206,6 +204,7 @@ fn keep_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Vec::deserialize(from)?.leak())
 }
 
+/// Reads the fixed values of a tool's table, kept as long as the process.
 fn keep_given<'de: 'static, D: Deserializer<'de>>(
     from: D,
 ) -> Result<&'static [(&'static str, FixedValue)], D::Error> {
@@ -213,6 +212,7 @@ fn keep_given<'de: 'static, D: Deserializer<'de>>(
     Ok(pairs.map(|(name, value)| (&*name.leak(), value)).collect::<Vec<_>>().leak())
 }
 
+/// Reads pairs of words of a tool's table, kept as long as the process.
 fn keep_words<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<&'static [(&'static str, &'static str)], D::Error> {
@@ -227,6 +227,7 @@ mod tests {
     use super::*;
     use crate::TOOL_ALIASES;
 
+    /// The names shown for a tool whose file lists these names.
     fn names(dialect: Dialect, tool: &str, written: &[&str]) -> Vec<&'static str> {
         ForeignTool::offered_aliases(dialect, tool, written)
             .iter()

@@ -31,6 +31,7 @@ impl Default for ContextSetting {
 }
 
 impl<'t> SettingsLoader<'_, 't, '_> {
+    /// Reads `[context]`.
     pub(super) fn read_context(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("context") else { return };
         let Some(context) = self.reader.read_table("context", item) else { return };

@@ -22,13 +22,13 @@ const HOOK_KEYS: &[&str] =
 /// The most hooks of one file, because each runs before or after every call that it matches.
 const MAX_HOOKS: usize = 100;
 
-/// The default and the range of a command's time, in seconds: 60 was Claude Code's first default, and 600 is
-/// its later one, more than which makes no sense before a single call.
+/// The default time of a command in seconds, below with the accepted range. Claude Code's first default was
+/// 60; the later default, 600, is the most that makes sense before a single call.
 const COMMAND_SECONDS: u64 = 60;
 const COMMAND_RANGE: RangeInclusive<u64> = 1..=600;
 
-/// The default and the range of a component's time, in seconds. A component only computes, which takes
-/// milliseconds.
+/// The default time of a component in seconds, below with the accepted range. A component only computes, for
+/// some milliseconds.
 const COMPONENT_SECONDS: u64 = 2;
 const COMPONENT_RANGE: RangeInclusive<u64> = 1..=30;
 
@@ -114,6 +114,7 @@ impl HookEvent {
 }
 
 impl<'t> SettingsLoader<'_, 't, '_> {
+    /// Reads the list `[[hooks]]`.
     pub(super) fn read_hooks(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("hooks") else { return };
         if item.get_ref().as_array().is_none() {
@@ -143,6 +144,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads the event of a hook.
     fn read_event(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookEvent> {
         let names = HookEvent::ALL.map(HookEvent::as_str);
         let Some(value) = table.get("event") else {
@@ -161,6 +163,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         known
     }
 
+    /// Reads the matcher of a hook; without the key, every name matches.
     fn read_matcher(&mut self, table: &DeTable<'t>) -> Option<HookMatcher> {
         let Some(item) = table.get("matcher") else { return Some(HookMatcher::match_all()) };
         let text = self.reader.text_of("matcher", item)?;
@@ -199,6 +202,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `command` or `component`; a hook has exactly one.
     fn read_action(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HookAction> {
         let at = self.reader.position_of(item.span());
         let digest = self.read_digest(table)?;
@@ -266,6 +270,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.reader.report_unfit_value("digest", item, "`sha256:` and 64 lower-case hex digits")
     }
 
+    /// Reads the time limit, within the range for the kind of hook.
     fn read_timeout(&mut self, table: &DeTable<'t>, action: &HookAction) -> Option<Duration> {
         let (default, range) = match action {
             HookAction::Command(_) => (COMMAND_SECONDS, COMMAND_RANGE),

@@ -123,6 +123,7 @@ fn tool_aliases(name: &str) -> &'static [&'static str] {
     row.map_or(&[], |row| row.canonical)
 }
 
+/// Compiles a pattern for whole names; the error is a text for a person.
 fn compile_pattern(text: &str) -> Result<Regex, String> {
     let whole = format!(r"\A(?:{text})\z");
     RegexBuilder::new(&whole).size_limit(MAX_PATTERN).build().map_err(|error| match error {

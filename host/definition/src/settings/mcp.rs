@@ -125,6 +125,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.read_ranged_number(table, "timeout_seconds", TIMEOUTS)
     }
 
+    /// Reads the URL of a server, with the rule for the URL's host.
     fn server_url(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<(String, HostRule)> {
         let Some(value) = table.get("url") else {
             self.report_missing(
@@ -147,6 +148,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads the required revision of the protocol.
     fn server_revision(&mut self, table: &DeTable<'t>) -> Option<String> {
         let item = table.get("revision")?;
         let revision = self.reader.text_of("revision", item)?;
@@ -158,6 +160,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads the secrets of a server. Each must be defined and bound to the server's host.
     fn server_secrets(&mut self, table: &DeTable<'t>, host: &HostRule) -> BTreeSet<SecretName> {
         let Some(item) = table.get("secrets") else { return BTreeSet::new() };
         let names: BTreeSet<SecretName> =

@@ -36,6 +36,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `sampling` and `sampling_tokens`.
     fn server_sampling(&mut self, table: &DeTable<'t>) -> Option<(String, u64)> {
         let tokens = self.read_ranged_number(table, "sampling_tokens", TOKEN_RANGE);
         let Some(item) = table.get("sampling") else {

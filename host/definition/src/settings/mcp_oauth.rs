@@ -34,6 +34,7 @@ pub struct McpOauthSetting {
 }
 
 impl<'t> SettingsLoader<'_, 't, '_> {
+    /// Reads `[mcp.NAME.oauth]`.
     pub(super) fn mcp_oauth(&mut self, server: &DeTable<'t>) -> McpOauthSetting {
         let mut setting = McpOauthSetting::default();
         let Some(item) = server.get("oauth") else { return setting };
@@ -80,6 +81,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         setting
     }
 
+    /// The text under a key, within [`MAX_TEXT`] bytes.
     fn oauth_text(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
         let text = self.reader.read_text(table, name)?;
         match (is_word(&text), table.get(name)) {
@@ -91,6 +93,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// The URL under a key.
     fn oauth_address(&mut self, table: &DeTable<'t>, name: &str) -> Option<String> {
         let text = self.oauth_text(table, name)?;
         match (parse_address(&text).is_some(), table.get(name)) {

@@ -111,6 +111,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads a program's command, arguments, directories, environment and limits.
     fn read_program(&mut self, table: &DeTable<'t>) -> Option<McpProgram> {
         let command = table.get("command")?;
         let text = self.reader.text_of("command", command)?;
@@ -227,6 +228,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         environment
     }
 
+    /// Reads an environment value `{ secret = "NAME" }`.
     fn secret_value(&mut self, item: &Item<'t>, table: &DeTable<'t>) -> Option<McpValue> {
         self.reader.report_unknown_keys(table, "a value", &["secret"]);
         let text = self.reader.read_text(table, "secret")?;
@@ -242,6 +244,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         found.map(McpValue::Secret)
     }
 
+    /// The entries of a table under a key, at most [`MAX_ENTRIES`].
     fn read_entries<'a>(
         &mut self,
         table: &'a DeTable<'t>,
@@ -257,6 +260,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         entries.iter().map(|(key, item)| (key.get_ref().as_ref(), item)).collect()
     }
 
+    /// The number under a key, if within the range; otherwise a report.
     pub(super) fn read_ranged_number(
         &mut self,
         table: &DeTable<'t>,

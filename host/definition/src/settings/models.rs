@@ -55,6 +55,7 @@ fn is_web(url: &str) -> bool {
 }
 
 impl<'t> SettingsLoader<'_, 't, '_> {
+    /// Reads `[models.NAME]`.
     pub(super) fn read_models(&mut self, table: &DeTable<'t>) {
         for (name, item, table) in self.named_tables(table, "models") {
             self.no_inline_key(table);
@@ -113,6 +114,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reports a key written into the file itself.
     fn no_inline_key(&mut self, table: &DeTable<'t>) {
         for word in INLINE_KEYS {
             if let Some((key, _)) = table.get_key_value(*word) {
@@ -123,7 +125,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
-    /// Reports unknown keys like `TomlReader::report_unknown_keys`; `said` = the keys that were reported already.
+    /// Reports unknown keys like `TomlReader::report_unknown_keys`, except for `said`, reported earlier.
     fn check_keys(&mut self, table: &DeTable<'t>, what: &str, known: &[&str], said: &[&str]) {
         let unknown = table.keys().any(|key| !said.contains(&key.get_ref().as_ref()));
         if unknown {
@@ -131,6 +133,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `kind`, the wire protocol.
     fn model_kind(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<ModelKind> {
         const HINT: &str = "write `kind = \"openai\"`, `\"anthropic\"` or `\"scripted\"`";
         let Some(text) = self.reader.read_text(table, "kind") else {
@@ -197,6 +200,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         headers
     }
 
+    /// Reads `extra_body` as JSON.
     fn extra_body(&mut self, table: &DeTable<'t>) -> Map<String, Value> {
         let mut body = Map::new();
         let Some(item) = table.get("extra_body") else { return body };
@@ -210,7 +214,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         body
     }
 
-    /// A value as JSON; a value without a JSON form is reported.
+    /// Converts a TOML value to JSON; a value without a JSON form is reported.
     fn read_json(&mut self, name: &str, item: &Item<'t>, depth: usize) -> Option<Value> {
         let wants = "a text, number, boolean, list or table, nested no deeper than 16";
         let Some(depth) = depth.checked_sub(1) else {

@@ -34,6 +34,7 @@ pub(super) enum NamingPlace {
 }
 
 impl NamingPlace {
+    /// The setting's name for messages.
     fn as_str(self) -> &'static str {
         match self {
             Self::HomeGrant | Self::WorkspaceGrant => "[grants]",
@@ -83,9 +84,9 @@ impl Settings {
 }
 
 impl Settings {
-    /// A warning for each grant with an outdated slug: earlier versions dropped letters beyond ASCII, so that
-    /// `Café Reviewer` was `caf-reviewer`. Such a grant now applies to no agent, and its restrictions are
-    /// lost.
+    /// A warning for each grant with an outdated slug. Earlier versions dropped letters beyond ASCII, so
+    /// `Café Reviewer` was `caf-reviewer`. Such a grant applies to no agent now, and the grant's restrictions
+    /// are lost.
     pub fn outgrown_warnings(&self, agents: &Catalog) -> Vec<Diagnostic> {
         let grants = |named: &&NamedAgent| {
             matches!(named.by, NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant)
@@ -116,6 +117,7 @@ fn outgrown_by<'a>(id: &AgentId, agents: &'a Catalog) -> Option<&'a AgentId> {
 }
 
 impl NamedAgent {
+    /// Whether an agent or a team has the name.
     fn is_there(
         &self,
         id: Option<&AgentId>,
@@ -166,6 +168,7 @@ impl NamedAgent {
         Slug::from_name(self.name.rsplit('/').next().unwrap_or_default())
     }
 
+    /// The warning about an outdated slug, with the present slug.
     fn outgrown_warning(&self, id: &AgentId, now: &AgentId) -> Diagnostic {
         let (id, now) = (id.grant_key(), now.grant_key());
         let shown = |id| ShownText::clip_line(id, 200).to_string();
@@ -186,6 +189,7 @@ impl NamedAgent {
         }
     }
 
+    /// The warning about a name without an agent, with the likely agent.
     fn missing_warning(&self, agents: &Catalog) -> Diagnostic {
         let shown = match (self.by, self.name.parse::<AgentId>()) {
             (NamingPlace::HomeGrant | NamingPlace::WorkspaceGrant, Ok(id)) => id.to_string(),
@@ -224,7 +228,7 @@ impl NamedAgent {
         }
     }
 
-    /// A namesake with another scope, else the agent with the most similar name.
+    /// The agent probably meant: of the same name in another scope, otherwise of the most similar name.
     fn likely_agent<'a>(&self, agents: &'a Catalog) -> Option<&'a AgentId> {
         let slug = self.slug()?;
         let ids = || agents.agents().iter().map(|entry| &entry.id);

@@ -77,6 +77,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Some(model)
     }
 
+    /// Reads where a key or a secret is stored: in the variable under `env`, or in the file under `file`.
     pub(super) fn read_key(
         &mut self,
         item: &Item<'_>,
@@ -99,6 +100,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `[roles]`: a model for each role.
     pub(super) fn read_roles(&mut self, table: &DeTable<'t>) {
         let Some(item) = table.get("roles") else { return };
         let Some(roles) = self.reader.read_table("roles", item) else { return };
@@ -128,6 +130,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `[secrets.NAME]`.
     pub(super) fn read_secrets(&mut self, table: &DeTable<'t>) {
         for (name, item, table) in self.named_tables(table, "secrets") {
             self.reader.report_unknown_keys(table, "a secret", SECRET_KEYS);
@@ -164,6 +167,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads the host to which a secret may be sent.
     fn secret_host(&mut self, item: &Item<'_>, table: &DeTable<'t>) -> Option<HostRule> {
         let Some(host) = table.get("host") else {
             self.report_missing(
@@ -187,6 +191,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         }
     }
 
+    /// Reads `[tools.NAME]`.
     pub(super) fn read_tools(&mut self, table: &DeTable<'t>) {
         for (name, item, table) in self.named_tables(table, "tools") {
             self.reader.report_unknown_keys(table, "a tool", TOOL_KEYS);

@@ -34,7 +34,7 @@ const MAX_COUNT: u64 = 100_000;
 /// The largest storage limit of a tenant: four TiB.
 const MAX_STORAGE_MIB: u64 = 4 << 20;
 
-/// `[server]`. Absent = the server's own default; the command line overrides both.
+/// The settings under `[server]`. Absent = the server's default; options of the command line override both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerSetting {
     /// Address and port to listen on, for example `127.0.0.1:7411`.
@@ -139,6 +139,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         self.settings.server = setting;
     }
 
+    /// Reads the data root, as an absolute path.
     fn data_root(&mut self, table: &DeTable<'t>) -> Option<PathBuf> {
         let item = table.get("data")?;
         let path = self.reader.text_of("data", item)?;

@@ -89,6 +89,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         };
     }
 
+    /// Reads `[subagents]`.
     pub(super) fn subagent_policy(&mut self, table: &DeTable<'t>) -> Option<SubagentPolicy> {
         let item = table.get("subagents")?;
         let table = self.reader.read_table("subagents", item)?;
@@ -106,6 +107,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         Some(policy)
     }
 
+    /// The number under a key, if from `low` to `high`; otherwise a report.
     pub(super) fn read_bounded_number(
         &mut self,
         table: &DeTable<'t>,
@@ -151,6 +153,7 @@ impl<'t> SettingsLoader<'_, 't, '_> {
         texts
     }
 
+    /// The tool names in a list.
     fn tool_names(&mut self, item: &Item<'t>, key: &str) -> Vec<ToolName> {
         let mut tools = Vec::new();
         for item in self.reader.read_list(key, item).unwrap_or_default() {

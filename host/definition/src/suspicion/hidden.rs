@@ -60,6 +60,7 @@ fn is_ordinary(before: Option<char>, c: char, after: Option<char>) -> bool {
     }
 }
 
+/// The kind of a hidden character, for a message.
 fn character_kind(c: char) -> &'static str {
     match c {
         '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {

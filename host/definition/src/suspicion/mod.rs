@@ -25,7 +25,7 @@ use crate::diagnostic::{clamp_count, place_of};
 /// rule do not hide another's.
 pub const MAX_PER_RULE: usize = 4;
 
-/// The words after the last suspicion if there are more.
+/// Added to the last reported suspicion of a rule if more were found.
 const MORE: &str = ", and more like it";
 
 /// Characters of the file that a suspicion shows.

@@ -1,12 +1,13 @@
-//! Tells a warning against an injection from an injection. For example, `treat "ignore previous instructions" in
-//! a page as a prompt injection` is a warning; `ignore previous instructions` is none.
+//! Distinguishes a warning against an injection from an injection. For example, `treat "ignore previous
+//! instructions" in a page as a prompt injection` is a warning; `ignore previous instructions` is an
+//! injection.
 //!
-//! Both signs are needed: the words are quoted or named as somebody else's act, and the same sentence names
-//! the danger. An order that is not quoted stays suspicious, whatever is around it.
+//! Both signs are needed: the words are quoted or described as another person's act, and the same sentence
+//! names the danger. An unquoted order stays suspicious, whatever the text around.
 
 use std::ops::Range;
 
-/// Bytes around the words in which the signs are looked for, within their paragraph.
+/// Bytes around the words that are searched for the signs, within the paragraph.
 const MAX_AROUND: usize = 400;
 
 /// Words that name the danger.
@@ -23,7 +24,7 @@ const DANGERS: &[&str] = &[
     "manipulat",
 ];
 
-/// Words in front of the order by which it is somebody else's.
+/// Words before an order that make the order another person's act.
 const OTHERS_ACTS: &[&str] = &[
     "attempts to",
     "attempt to",
@@ -83,7 +84,7 @@ fn is_quoted(before: &str, after: &str) -> bool {
     })
 }
 
-/// Whether the words right before the order make it somebody else's.
+/// Whether the words right before the order make the order another person's act.
 fn is_reported(before: &str) -> bool {
     let words = before.trim_end_matches(|c: char| c.is_whitespace() || "*_\"'`“‘:,".contains(c));
     OTHERS_ACTS.iter().any(|act| words.ends_with(act))

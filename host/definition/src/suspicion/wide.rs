@@ -12,9 +12,9 @@ use crate::agent::{TOOL_ALIASES, WrittenToolName};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DescriptionStems {
-    /// Of somebody who looks and tells, for example `review`.
+    /// Beginnings of words for an agent that only looks and reports, for example `review`.
     reading: Vec<String>,
-    /// Of somebody who does more, for example `deploy`.
+    /// Beginnings of words for an agent that does more, for example `deploy`.
     acting: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ static STEMS: LazyLock<DescriptionStems> =
 
 const TABLE: &str = include_str!("../../tables/descriptions.toml");
 
-/// The requests beyond reading.
+/// Which kinds of requests beyond reading an agent makes.
 #[derive(Debug, Default)]
 struct RequestKinds {
     everything: bool,
@@ -56,6 +56,7 @@ pub(super) fn find_wide_requests(definition: &AgentDefinition) -> Option<String>
     Some(format!("asks for {}", what.join(", ")))
 }
 
+/// Whether a description is only about reading.
 fn only_reads(description: &str) -> bool {
     let text = description.to_lowercase();
     let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -64,6 +65,7 @@ fn only_reads(description: &str) -> bool {
 }
 
 impl RequestKinds {
+    /// The kinds of requests in an agent's definition.
     fn from_definition(definition: &AgentDefinition) -> Self {
         let mut asks = Self::default();
         let asked = &definition.asked;
@@ -82,6 +84,7 @@ impl RequestKinds {
         asks
     }
 
+    /// Adds the kind of one requested tool.
     fn add_tool(&mut self, name: &str) {
         match name {
             "file_write" | "file_edit" => self.write = true,

@@ -87,6 +87,7 @@ fn expand_pattern(pattern: &str) -> String {
     text.replace('_', GAP)
 }
 
+/// Finds all patterns in a text, except in warnings against an injection.
 pub(super) fn find_suspicious_words(text: &str, found: &mut SuspicionCollector<'_>) {
     // ASCII lower case has the same length, so positions stay valid.
     let lower = text.to_ascii_lowercase();
@@ -142,6 +143,7 @@ fn find_order_comments(text: &str, lower: &str, found: &mut SuspicionCollector<'
     }
 }
 
+/// Reports a comment that gives orders.
 fn check_comment(
     text: &str,
     lower: &str,

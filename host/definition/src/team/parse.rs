@@ -27,6 +27,7 @@ const STAGE_KEYS: &[&str] = &["agent", "context", "task", "parallel", "join"];
 const MEMBER_KEYS: &[&str] = &["agent", "context", "task"];
 const BUDGET_KEYS: &[&str] = &["steps", "tokens", "fuel", "timeoutSeconds"];
 
+/// Reads a team from the text of a file.
 pub(super) fn read_team(
     path: &Path,
     text: &str,
@@ -67,6 +68,7 @@ fn read_required(
     fields.required_text(name)
 }
 
+/// Reads the list `stages`.
 fn read_stages(fields: &mut UnreadFields<'_, '_>) -> Option<Vec<TeamStage>> {
     let Some((key, node)) = fields.take_field("stages") else {
         if fields.has_misspelling("stages", TEAM_KEYS) {
@@ -131,6 +133,7 @@ fn item_fields<'f, 'p>(
     }
 }
 
+/// Reads one stage: a single agent, or a list under `parallel`.
 fn read_stage(index: usize, node: YamlNode, findings: &mut FileFindings<'_>) -> Option<TeamStage> {
     let at = node.at;
     let mut fields = item_fields(node, "a stage", findings)?;
@@ -156,6 +159,7 @@ fn read_stage(index: usize, node: YamlNode, findings: &mut FileFindings<'_>) -> 
     Some(TeamStage { members: members?, parallel: true, join: join? })
 }
 
+/// Reads `join`; without the field, the default.
 fn read_join(fields: &mut UnreadFields<'_, '_>) -> Option<StageJoin> {
     let Some((key, node)) = fields.take_field("join") else { return Some(StageJoin::default()) };
     let found =
@@ -168,6 +172,7 @@ fn read_join(fields: &mut UnreadFields<'_, '_>) -> Option<StageJoin> {
     found
 }
 
+/// Reads the agents of a parallel stage.
 fn read_members(
     index: usize,
     key: &YamlKey,
@@ -204,6 +209,7 @@ fn read_members(
     members.into_iter().collect()
 }
 
+/// Reads one agent of a stage: name, context and task.
 fn read_member(
     index: usize,
     at: FilePosition,
@@ -246,6 +252,7 @@ fn read_task(index: usize, fields: &mut UnreadFields<'_, '_>) -> Option<Option<T
     }
 }
 
+/// Reads `budget`, a map of limits.
 fn read_budget(
     key: &YamlKey,
     node: YamlNode,

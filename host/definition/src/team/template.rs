@@ -82,6 +82,7 @@ fn parse_braced_word<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a 
     is_word.then_some((word, after))
 }
 
+/// Parses the name of a placeholder; an unknown name is an error with a hint.
 fn parse_place(word: &str) -> Result<TemplatePiece, Misfit> {
     match word {
         "input" => Ok(TemplatePiece::Input),

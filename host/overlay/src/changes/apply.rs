@@ -156,6 +156,7 @@ struct ChosenPlaces<'a> {
 }
 
 impl<'a> ChosenPlaces<'a> {
+    /// The paths moved or deleted by the selected changes.
     fn from_changes(chosen: &[&'a FileChange]) -> Self {
         let (mut moved, mut deleted) = (HashSet::new(), HashSet::new());
         for file in chosen {
@@ -219,6 +220,7 @@ impl StepMaker<'_> {
         Ok(())
     }
 
+    /// Adds the steps that remove a file or link, with a kept copy for undo.
     fn add_removal(&mut self, below: &Path, going: RemovalKind) -> Result<(), ChangesError> {
         self.changes.stop.check_raised()?;
         let at = self.steps.len();
@@ -246,6 +248,8 @@ impl StepMaker<'_> {
         Ok(())
     }
 
+    /// Stores a copy of a file before removal, within the space for copies; returns the file's state and the
+    /// copy.
     fn keep_original(
         &mut self,
         path: &Path,
@@ -263,6 +267,7 @@ impl StepMaker<'_> {
         }))
     }
 
+    /// Checks that a copy of this many bytes fits into the space for kept copies.
     fn has_room(&self, size: u64) -> Result<(), ChangesError> {
         let bytes = self.bytes.saturating_add(size);
         if bytes > MOST_BYTES {
@@ -307,6 +312,7 @@ impl StepMaker<'_> {
         Ok(())
     }
 
+    /// Whether a file has the wanted digest.
     fn has_digest(&self, path: &Path, wanted: Option<&Digest>) -> Result<bool, ChangesError> {
         let opened = wanted.and_then(|_| self.changes.workspace.open_file(path).ok());
         let Some((file, _)) = opened else { return Ok(false) };
@@ -393,6 +399,7 @@ impl StepMaker<'_> {
         File::open(&to).map_err(ChangesError::from_io("read", &to))
     }
 
+    /// Adds the steps that write the agent's version of one file.
     fn add_arrival(
         &mut self,
         file: &FileChange,

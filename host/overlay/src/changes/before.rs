@@ -36,6 +36,7 @@ pub(crate) struct RecordedOriginal {
 }
 
 impl RecordedOriginal {
+    /// The state of a lower file before the change, in the journal's form.
     pub(crate) fn new(place: PathBuf, original: &OriginalState, same: bool, base: bool) -> Self {
         Self {
             place: AnyPath(place),
@@ -81,6 +82,7 @@ impl RecordedOriginal {
     }
 }
 
+/// A time in the journal's form: seconds and nanoseconds since 1970.
 fn to_time(time: SystemTime) -> Time {
     let seconds = |whole: u64| i64::try_from(whole).unwrap_or(i64::MAX);
     match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -95,6 +97,7 @@ fn to_time(time: SystemTime) -> Time {
     }
 }
 
+/// The system's time of a time in the journal's form.
 fn from_time((seconds, nanoseconds): Time) -> SystemTime {
     let whole = Duration::from_secs(seconds.unsigned_abs());
     let epoch = SystemTime::UNIX_EPOCH;

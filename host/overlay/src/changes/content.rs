@@ -57,6 +57,7 @@ pub(crate) fn open_result(
     }
 }
 
+/// Reads the texts of a file before and after the change.
 pub(crate) fn read_contents(
     overlay: &Overlay,
     workspace: &Workspace,

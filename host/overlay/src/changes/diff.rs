@@ -23,7 +23,7 @@ pub(crate) const MAX_LINES: usize = 1 << 18;
 /// Steps of one comparison: a step compares two lines, or visits a point of the search.
 pub(crate) const MAX_STEPS: u64 = 1 << 25;
 
-/// The most edits of one search step, because its memory grows with the square of this number.
+/// The most edits of one search step, because the memory of a step grows with the square of the edits.
 const MAX_EDITS: usize = 512;
 
 /// Steps between two checks of the signal.
@@ -110,6 +110,7 @@ impl<'a> TextLines<'a> {
         bytes.and_then(|bytes| self.text.get(bytes)).unwrap_or_default()
     }
 
+    /// The lines of the text without line ends.
     fn each_line(&self) -> impl Iterator<Item = &'a [u8]> {
         let ends = self.starts.get(1..).unwrap_or_default();
         self.starts
@@ -255,6 +256,7 @@ struct LineSearch<'a, 'b> {
 }
 
 impl<'a, 'b> LineSearch<'a, 'b> {
+    /// Prepares the search for differences between two lists of lines.
     fn new(old: &[u8], new: &[u8], meter: &'b mut StepMeter<'a>) -> Self {
         let mut known: HashMap<&[u8], u32> = HashMap::new();
         let mut is_there: Vec<[bool; 2]> = Vec::new();
@@ -290,6 +292,7 @@ impl<'a, 'b> LineSearch<'a, 'b> {
         }
     }
 
+    /// Searches all boxes until none is left or the steps are used up.
     fn run_search(&mut self) -> Result<(), WorkStopped> {
         let all = CompareBox { old: 0..self.old.numbers.len(), new: 0..self.new.numbers.len() };
         let mut open = vec![all];
@@ -432,6 +435,7 @@ impl<'a, 'b> LineSearch<'a, 'b> {
     }
 }
 
+/// Marks a line as changed.
 fn mark_line(marks: &mut [bool], side: &SharedLines, at: usize) {
     let place = side.places.get(at).and_then(|place| marks.get_mut(*place as usize));
     if let Some(mark) = place {

@@ -30,6 +30,7 @@ pub(crate) fn is_ours(dir: &OwnedFd, name: &OsStr, expected: &str) -> bool {
     found.is_some_and(|digest| digest.to_string() == expected)
 }
 
+/// Whether a name in a directory still has the content and mode of a kept copy.
 pub(crate) fn is_kept(dir: &OwnedFd, name: &OsStr, path: &Path, kept: &KeptCopy) -> bool {
     match kept {
         KeptCopy::Link(target) => {

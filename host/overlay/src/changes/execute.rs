@@ -86,6 +86,7 @@ pub(crate) struct StepExecutor<'a> {
 
 type Done = Result<(), StepFailure>;
 
+/// Wraps an error of a step with the path of the file.
 fn step_failure<E: Into<io::Error>>(path: &Path) -> impl FnOnce(E) -> StepFailure {
     move |error| {
         let error = error.into();
@@ -167,6 +168,7 @@ impl StepExecutor<'_> {
         self.record.steps.len() > MANY
     }
 
+    /// Renames a file to a temporary name before the removal, after a check of the file's state.
     fn remove_file(&self, at: usize, path: &Path, before: &FileState) -> Done {
         let (dir, name) = self.open_parent(path)?;
         let aside = self.aside_name(at);
@@ -186,6 +188,7 @@ impl StepExecutor<'_> {
         unlinkat(&dir, &aside, AtFlags::empty()).map_err(step_failure(path))
     }
 
+    /// Moves a file to a temporary name after a check of the file's state.
     fn move_to_stage(&self, at: usize, path: &Path, before: &FileState) -> Done {
         let (dir, name) = self.open_parent(path)?;
         let (root, aside) = (self.open_root()?, self.aside_name(at));
@@ -211,6 +214,7 @@ impl StepExecutor<'_> {
         mkdirat(&dir, name, Mode::from_raw_mode(0o755)).map_err(step_failure(path))
     }
 
+    /// Moves a file from a temporary name to the new path.
     fn place_staged(&self, stage: usize, before: &FileState, to: &Path) -> Done {
         let (dir, name) = self.open_parent(to)?;
         let (root, aside) = (self.open_root()?, self.aside_name(stage));
@@ -219,6 +223,7 @@ impl StepExecutor<'_> {
         move_to((&root, &aside), (&dir, name)).map_err(step_failure(to))
     }
 
+    /// Writes new content to a temporary file beside the target.
     fn write_aside(&self, at: usize, path: &Path, mode: u32, content: &File) -> Done {
         let (dir, _) = self.open_parent(path)?;
         self.fuse.burn_step()?;
@@ -246,6 +251,7 @@ impl StepExecutor<'_> {
         }
     }
 
+    /// Renames the temporary file over the target after a check of the target's state.
     fn replace_file(
         &self,
         dir: &OwnedFd,
@@ -278,6 +284,7 @@ impl StepExecutor<'_> {
         unlinkat(dir, aside, AtFlags::empty()).map_err(step_failure(path))
     }
 
+    /// Checks that a name still has the expected state; otherwise the step fails.
     fn check_state(
         &self,
         dir: &OwnedFd,
@@ -340,6 +347,7 @@ impl StepExecutor<'_> {
         Ok(())
     }
 
+    /// Reverts one step, if the step was done.
     fn revert_step(&self, at: usize, step: &ApplyStep) -> Done {
         match step {
             // The content was at most written to its temporary name.
@@ -389,7 +397,7 @@ impl StepExecutor<'_> {
         }
     }
 
-    /// The directory of a path. `None` = missing, so no step was done in it.
+    /// The directory of a path. `None` = missing, so no step was done there.
     fn find_parent<'a>(&self, path: &'a Path) -> Result<Option<(OwnedFd, &'a OsStr)>, StepFailure> {
         match self.workspace.open_parent(path) {
             Ok(there) => Ok(Some(there)),
@@ -510,6 +518,7 @@ impl StepExecutor<'_> {
         Ok(name)
     }
 
+    /// Removes a temporary file that a killed process may have left.
     fn remove_leftover(&self, dir: &OwnedFd, name: &OsStr, path: &Path) -> Done {
         match unlinkat(dir, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

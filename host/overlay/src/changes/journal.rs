@@ -248,6 +248,7 @@ impl ApplyJournal {
         Ok(last)
     }
 
+    /// Makes the directory of a new apply with this number.
     pub(crate) fn begin_apply(&self, number: u64) -> Result<ApplyEntry, ChangesError> {
         let dir = self.dir.join(number.to_string());
         let failed = |error: io::Error| ChangesError::from_io("make", &dir)(error);
@@ -362,6 +363,7 @@ impl ApplyEntry {
         }
     }
 
+    /// Stores that the steps of a level may have been done from now on.
     pub(crate) fn mark_level(&self, level: ApplyLevel) -> Result<(), ChangesError> {
         let name = match level {
             ApplyLevel::Going => "going",
@@ -405,6 +407,7 @@ impl ApplyEntry {
         }
     }
 
+    /// Writes a mark as a file, and waits until the mark is on disk.
     fn write_mark(&self, name: &str, content: &str) -> Result<(), ChangesError> {
         let path = self.dir.join(name);
         let write = || -> io::Result<()> {
@@ -436,6 +439,7 @@ impl ApplyEntry {
         if left.is_empty() { self.remove_entry() } else { self.keep_for_person() }
     }
 
+    /// Keeps the entry of an undone apply for the person, instead of removing it.
     fn keep_for_person(&self) -> Result<(), ChangesError> {
         let mut to = self.dir.with_file_name(format!("{LEFT}{}", self.number));
         let mut again = 1;
@@ -446,6 +450,7 @@ impl ApplyEntry {
         std::fs::rename(&self.dir, &to).map_err(ChangesError::from_io("rename", &self.dir))
     }
 
+    /// The bytes of all kept copies of the entry.
     fn total_bytes(&self) -> Result<u64, ChangesError> {
         let mut bytes = 0;
         for name in CONTENTS {
@@ -472,6 +477,7 @@ pub(crate) fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
+/// Makes a directory for the host alone, unless the directory exists.
 fn make_dir(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -34,6 +34,7 @@ pub(crate) enum ListDepth {
     Conflicts,
 }
 
+/// Lists the changes of an overlay for a person. Ends early once `stop` is raised.
 pub(crate) fn list_changes(
     overlay: &Overlay,
     depth: ListDepth,
@@ -61,6 +62,7 @@ pub(crate) fn list_changes(
     Ok(Changes { files, overlay: overlay.clone(), workspace, stop: stop.clone() })
 }
 
+/// The former path of a renamed object.
 fn renamed_from(kind: &ChangeKind) -> Option<PathBuf> {
     match kind {
         ChangeKind::Renamed { from, .. } => Some(from.clone()),
@@ -92,6 +94,7 @@ struct WorkspaceCheck {
 }
 
 impl ChangeLister<'_> {
+    /// Adds one difference of the overlay as an entry of the list, with conflicts.
     fn add_change(&mut self, change: &Change) -> Result<(), ChangesError> {
         self.stop.check_raised()?;
         let place = self.workspace_place(&change.path);
@@ -221,6 +224,7 @@ impl ChangeLister<'_> {
         Ok((now != Some(NodeKind::Directory)).then_some(ChangeConflict::NoDirectory))
     }
 
+    /// The conflict of a directory's change with the workspace: the directory is gone or replaced. `None` = none.
     fn check_dir(&self, file: &FileChange) -> Result<Option<ChangeConflict>, ChangesError> {
         let below = file.below.as_deref().unwrap_or(&file.path);
         let Some(now) = self.look_at(below)? else { return Ok(Some(ChangeConflict::Gone)) };
@@ -430,6 +434,7 @@ impl ChangeLister<'_> {
         self.workspace.look_at(path).map_err(ChangesError::from_io("look at", path))
     }
 
+    /// The digest of a file in the lower directory; `None` = no file.
     fn digest_below(&self, path: &Path) -> Result<Option<Digest>, ChangesError> {
         match self.workspace.open_file(path) {
             Ok((file, _)) => digest_until(&file, path, self.stop).map(Some),

@@ -59,6 +59,7 @@ fn diff_sides(
     text::unified_diff(text_of(before, &nothing).1, text_of(after, &nothing).1, stop)
 }
 
+/// Reads both versions of a file for a patch.
 fn read_sides(
     changes: &Changes,
     file: &FileChange,
@@ -95,6 +96,7 @@ fn read_sides(
     }
 }
 
+/// Writes the part of the patch about one file: the header, then text hunks or binary data.
 fn write_patch(
     (file, prefix): (&FileChange, &Path),
     before: PatchSide,
@@ -164,6 +166,7 @@ fn write_patch(
     }
 }
 
+/// The text of one version, and whether the version is text; `nothing` stands for a missing file.
 fn text_of<'a>(side: &'a PatchSide, nothing: &'a [u8]) -> (bool, &'a [u8]) {
     match side {
         PatchSide::Text(text) => (true, text),
@@ -171,6 +174,7 @@ fn text_of<'a>(side: &'a PatchSide, nothing: &'a [u8]) -> (bool, &'a [u8]) {
     }
 }
 
+/// The mode of an object as git writes it, for example `100644`.
 fn git_mode(node: NodeKind, mode: Option<u32>) -> &'static str {
     match node {
         NodeKind::Link => "120000",
@@ -230,6 +234,7 @@ fn blob_id(side: &PatchSide) -> io::Result<String> {
     }))
 }
 
+/// Calls `each` for every part of a file, so memory stays bounded.
 fn each_part(
     mut file: &File,
     size: u64,
@@ -249,6 +254,7 @@ fn each_part(
     Ok(())
 }
 
+/// Writes both versions as a binary patch of git.
 fn write_binary(out: &mut impl Write, before: PatchSide, after: PatchSide) -> io::Result<()> {
     writeln!(out, "index {}..{}", blob_id(&before)?, blob_id(&after)?)?;
     writeln!(out, "GIT binary patch")?;
@@ -280,6 +286,7 @@ struct BinaryLines<'a, W: Write> {
 }
 
 impl<W: Write> BinaryLines<'_, W> {
+    /// Writes a compressed block in git's base85 lines.
     fn write_base85(&mut self) -> io::Result<()> {
         let len = self.line.len();
         let mut text = Vec::with_capacity(LINE * 5 / 4 + 2);
@@ -302,6 +309,7 @@ impl<W: Write> BinaryLines<'_, W> {
         self.out.write_all(&text)
     }
 
+    /// Writes the last incomplete line and the empty line after the block.
     fn finish_lines(mut self) -> io::Result<()> {
         if !self.line.is_empty() {
             self.write_base85()?;

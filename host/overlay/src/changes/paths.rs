@@ -16,6 +16,7 @@ enum PathForm {
 }
 
 impl PathForm {
+    /// A path in the journal's form: text, or bytes if not UTF-8.
     fn from_path(path: &Path) -> Self {
         match path.to_str() {
             Some(text) => Self::Text(text.to_owned()),
@@ -23,6 +24,7 @@ impl PathForm {
         }
     }
 
+    /// The path in the operating system's form.
     fn into_path(self) -> PathBuf {
         match self {
             Self::Text(text) => text.into(),

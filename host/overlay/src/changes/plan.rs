@@ -83,6 +83,8 @@ pub(crate) fn spread_conflicts(
     Ok(())
 }
 
+/// Spreads conflicts over the changes that need each other: a change is held back with every change that it
+/// needs.
 fn spread_over(
     files: &[FileChange],
     needs: &[Vec<usize>],
@@ -151,7 +153,7 @@ pub(crate) fn choose_changes(
         });
         conflicts.push(left);
     }
-    // A directory is held back if a part of it would run later.
+    // A directory is held back if a part of the directory would run later.
     for (at, reason) in held.clone() {
         for needed in
             files.get(at).filter(|it| it.part_of.is_some()).and(needs.get(at)).into_iter().flatten()

@@ -15,9 +15,9 @@ use crate::changes::list::ListDepth;
 use crate::changes::workspace::Workspace;
 use crate::changes::{ChangesError, NodeKind, PathSelection, apply, list, paths, plan, undo};
 
-/// One overlay, with the journal of its applied changes. All methods wait for the disk: call them on a thread
-/// that may block, and while no agent works in the overlay. A file that an agent holds open for writing
-/// during an apply becomes a separate copy.
+/// One overlay, with the journal of applied changes. All methods wait for the disk: call them on a thread
+/// that may block, and while no agent works in the overlay. A file open for writing in an agent during an
+/// apply becomes a separate copy.
 #[derive(Debug)]
 pub struct OverlayReview {
     overlay: Overlay,
@@ -87,7 +87,8 @@ pub enum UndoOutcome {
     TakenBack {
         /// The restored paths.
         restored: Vec<PathBuf>,
-        /// The number of restored files and links, including those in directories. A renamed one counts once.
+        /// The number of restored files and links, including those in directories. A renamed file counts
+        /// once.
         files: usize,
     },
     /// Files at these paths were changed since the apply, so the undo did nothing.
@@ -268,6 +269,7 @@ impl OverlayReview {
         Ok(last.max(self.overlay.settled_number()) + 1)
     }
 
+    /// Writes the journal record of an apply, executes the steps and updates the overlay.
     fn perform_apply(
         &self,
         changes: &Changes,
@@ -332,6 +334,7 @@ impl OverlayReview {
         done
     }
 
+    /// The executor for the steps of one apply.
     fn new_executor<'a>(
         &'a self,
         entry: &'a ApplyEntry,
@@ -385,6 +388,7 @@ impl OverlayReview {
         Ok(left)
     }
 
+    /// Finishes or undoes applies that a killed process left; returns the result, if any.
     fn recover_applies(&self) -> Result<Option<ApplyRecovery>, ChangesError> {
         let _lock = self.journal.lock_journal()?;
         let mut recovered = None;
@@ -444,6 +448,7 @@ impl OverlayReview {
         Ok(UndoOutcome::TakenBack { restored, files })
     }
 
+    /// Executes a started undo to the end, and returns the overlay's changes.
     fn finish_undo(
         &self,
         entry: &ApplyEntry,

@@ -50,6 +50,7 @@ impl PathSelection {
     }
 }
 
+/// A selected path without `.`; an error for a path with `..` or an absolute path.
 fn normalize_path(path: &Path) -> Result<PathBuf, ChangesError> {
     let mut plain = PathBuf::new();
     for part in path.components() {

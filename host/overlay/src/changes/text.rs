@@ -96,6 +96,7 @@ pub(crate) fn unified_diff(
     Ok(out)
 }
 
+/// Writes the header of a hunk, for example `@@ -1,3 +1,4 @@`.
 fn write_hunk_header(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
     let range = |range: &Range<u32>| match range.len() {
         // The format of diff: an empty range is placed after a line.
@@ -106,6 +107,7 @@ fn write_hunk_header(out: &mut Vec<u8>, before: Range<u32>, after: Range<u32>) {
     out.extend(format!("@@ -{} +{} @@\n", range(&before), range(&after)).bytes());
 }
 
+/// Writes lines, each with the mark ` `, `+` or `-`.
 fn write_lines(out: &mut Vec<u8>, mark: u8, lines: &[u8]) {
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         out.push(mark);
@@ -200,6 +202,7 @@ pub(crate) fn merge_texts(
     Ok(join_hunks(base, (ours, &mine), (theirs, &yours)))
 }
 
+/// Joins the hunks of both sides into one text; `None` = two hunks overlap, which is a conflict.
 fn join_hunks(
     base: &[u8],
     (ours, mine): (&[u8], &[Hunk]),

@@ -37,6 +37,7 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
+    /// The state of a file from a stat call.
     #[expect(clippy::unnecessary_cast, reason = "the widths differ between platforms")]
     #[expect(clippy::useless_conversion, reason = "the widths differ between platforms")]
     pub(crate) fn from_stat(stat: &rustix::fs::Stat) -> Self {
@@ -51,6 +52,7 @@ impl FileState {
         }
     }
 
+    /// Whether the state is of a file, a link or a directory.
     pub(crate) fn node_kind(&self) -> NodeKind {
         match FileType::from_raw_mode(self.kind as rustix::fs::RawMode) {
             FileType::RegularFile => NodeKind::File,

@@ -39,6 +39,7 @@ pub(super) fn copy_holds(dir: &Path) -> OverlayQuota {
     sum_quotas(own.chain([copies_hold(dir)]))
 }
 
+/// The sum of several quotas.
 fn sum_quotas(all: impl Iterator<Item = OverlayQuota>) -> OverlayQuota {
     all.fold(OverlayQuota { bytes: 0, files: 0 }, |sum, held| OverlayQuota {
         bytes: sum.bytes.saturating_add(held.bytes),
@@ -67,6 +68,7 @@ fn read_held(path: &Path) -> Option<OverlayQuota> {
     Some(OverlayQuota { bytes: bytes.parse().ok()?, files: files.parse().ok()? })
 }
 
+/// Measures a layer by the sizes of the files.
 fn measure_layer(layer: &Path) -> OverlayQuota {
     let mut held = OverlayQuota { bytes: 0, files: 0 };
     for (name, files) in [("files", 1), ("bases", 0)] {

@@ -71,6 +71,7 @@ impl CopyEnding {
     }
 }
 
+/// The lines about files that both sides changed, for the model and the person.
 fn format_conflicts(merged: &MergeResult, both: &str, version: &str) -> String {
     let MergeResult { conflicts, more, .. } = merged;
     if conflicts.is_empty() {

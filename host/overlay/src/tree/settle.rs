@@ -7,8 +7,8 @@ use super::super::record::{ContentOrigin, FileRecord, FileTime, FileTimes, Lower
 use super::super::rel::{RelPath, split_last};
 use super::{DirOrigin, FileNode, IndexEntry, IndexNode, IndexTree, ROOT};
 
-/// What the host applied or dropped. Lower paths are those before all moves; other paths are as guests see
-/// them.
+/// Paths that the host applied or dropped. Lower paths are the ones before all moves; other paths are as
+/// guests see them.
 #[derive(Debug, Default)]
 pub(crate) struct SettledPaths {
     /// Lower paths that do not exist any more.
@@ -28,7 +28,7 @@ pub(crate) struct UnsettledPaths {
     pub(crate) moved: Vec<(RelPath, RelPath, LowerState)>,
     pub(crate) directories: Vec<RelPath>,
     pub(crate) files: Vec<TakenFile>,
-    /// Names to hide again, because the changes dropped there come back.
+    /// Names to hide again, because changes dropped there make the lower objects visible.
     pub(crate) dropped: Vec<(RelPath, KnownOrigin)>,
 }
 
@@ -284,6 +284,7 @@ impl IndexTree {
         self.files_by_lower.extend(below);
     }
 
+    /// Sets the lower directory that shows through a directory of the tree.
     fn set_origin(&mut self, id: u64, lower: Option<DirOrigin>) {
         let Some(dir) = self.dirs.get_mut(&id) else { return };
         if let Some(old) = dir.origin.take() {
@@ -316,6 +317,7 @@ impl IndexTree {
         lost
     }
 
+    /// Drops all names below a directory. Collects lost files in `lost` and restored paths in `back`.
     fn drop_below(&mut self, id: u64, lost: &mut Vec<u64>, back: &mut Vec<RelPath>) {
         let names = self.dirs.get(&id).map(|dir| dir.entries.keys().cloned().collect());
         let names: Vec<OsString> = names.unwrap_or_default();
@@ -324,6 +326,7 @@ impl IndexTree {
         }
     }
 
+    /// Drops one name of a directory, with everything below.
     fn drop_name(&mut self, dir: u64, name: &OsStr, lost: &mut Vec<u64>, back: &mut Vec<RelPath>) {
         let known = self.dirs.get(&dir);
         let own = known.and_then(|dir| Some(dir.origin.as_ref()?.rel.join(name)));
@@ -392,7 +395,7 @@ impl IndexTree {
         }
     }
 
-    /// Hides a lower path, unless it is hidden. `since`: from when; `None`: from now.
+    /// Hides a lower path, unless already hidden. `since` = the time of hiding; `None` = now.
     fn hide_place(&mut self, lower: &RelPath, seen: LowerState, since: Option<FileTime>) {
         let since = Some(since.unwrap_or_else(FileTime::exact_now));
         let mut below: Vec<&OsStr> = Vec::new();
@@ -471,8 +474,8 @@ impl IndexTree {
         Some((id, record))
     }
 
-    /// Gives a file back to the overlay. A newer version stays, and from now on belongs to the lower file as
-    /// it was before the change.
+    /// Returns an applied file to the overlay. A newer version stays, and from now on counts as a change of
+    /// the lower file before the apply.
     fn file_again(&mut self, file: &TakenFile, version: Option<(u64, FileRecord)>) {
         let copied = file.copied;
         let record = FileRecord { copied, mode: file.mode, origin: file.origin.clone() };

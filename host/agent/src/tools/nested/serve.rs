@@ -214,8 +214,8 @@ fn decide_nested(
         }
     };
     let tool = own.as_ref().unwrap_or(call).name.as_str();
-    // INV-255: the code of a tool can call only tools that were shown, and the refusal does not reveal
-    // whether a component exists.
+    // INV-255: a tool that was not shown cannot be called. Checked before the waiting component below, so
+    // the refusal of a denied name does not reveal a waiting component.
     let is_peer = peers.iter().any(|peer| peer.tool.as_str() == tool);
     let decision = if !is_peer || !within.may_call(tool) || !dispatcher.offers_tool(tool) {
         CallDecision::Refuse(not_allowed(call, within, dispatcher, peers))

@@ -1,4 +1,4 @@
-//! Children that take longer than the grant lets their parent wait.
+//! Tests of children that take longer than the grant lets the parent wait.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ agents:
     turns: [{say: so far, hang: true}]
 "#;
 
-/// A boss that waits for five seconds, and a scout that takes so many.
+/// Settings and agents: a boss that waits for five seconds, and a scout that takes `takes` seconds.
 fn settings(takes: u64) -> String {
     format!(
         "{ALL}subagents = {{ auto_background = \"5s\" }}\n\
@@ -72,7 +72,7 @@ async fn a_batch_is_waited_for_however_long_it_takes() {
     assert_eq!(outcome.output, "I went on.", "{:?}", outcome.error);
 }
 
-/// Answers after so many seconds.
+/// A model that answers after this many seconds.
 struct Thinks(u64);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Children that run while their parent goes on.
+//! Tests of children that run while the parent continues.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use belljar_model::{ChatMessage, ChatRequest};
 use super::{ALL, world_with};
 use belljar_kit::world::{World, results};
 
-/// How often a request tells of a background subagent's end.
+/// How many messages of a request announce the end of a background subagent.
 fn told(request: &ChatRequest) -> usize {
     let is = |message: &&ChatMessage| match message {
         ChatMessage::User { text, .. } => text.contains("in the background has ended."),
@@ -48,7 +48,7 @@ agents:
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
 }
 
-/// Keeps how often the parent had been told when an outcome was kept.
+/// A journal that records, when an outcome is stored, how many ends the parent knew.
 struct Witness(Arc<Mutex<Vec<usize>>>, Arc<belljar_kit::world::Spy>);
 
 #[async_trait]
@@ -93,7 +93,7 @@ async fn a_parent_that_finishes_first_waits_and_hears_of_the_end_once_it_is_kept
     assert_eq!(outcome.children.len(), 1);
 }
 
-/// Never answers.
+/// A model that never answers.
 struct Silent;
 
 #[async_trait]
@@ -121,7 +121,7 @@ async fn what_runs_longer_than_the_wait_is_cancelled_named_and_kept() {
     assert!(outcome.unfinished.is_empty());
 }
 
-/// Never answers, and tells when nobody waits for it any more.
+/// A model that never answers, and reports when the request is dropped.
 struct Watched(tokio::sync::mpsc::Sender<&'static str>);
 
 struct Gone(tokio::sync::mpsc::Sender<&'static str>);

@@ -1,4 +1,4 @@
-//! A child in the foreground: its history, its rights, its conclusion, its end.
+//! Tests of a child in the foreground: history, rights, conclusion, end.
 
 use std::sync::Arc;
 

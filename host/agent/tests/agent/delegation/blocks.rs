@@ -1,10 +1,11 @@
-//! The system prompt beside the body, and findings.
+//! Tests of the system prompt beside the instructions, and of findings.
 
 use belljar_agent::limits::MAX_CONCLUSION_BYTES;
 use belljar_agent::{FindingSeverity, Findings};
 
 use belljar_kit::world::{Plan, World, agent, results, write};
 
+/// A world with this transcript and these files of `boss` and `scout`.
 fn world(transcript: &str, boss: &str, scout: &str) -> World {
     World::new(Plan {
         transcript,
@@ -42,7 +43,7 @@ async fn agents_md_goes_to_the_agent_at_the_top_only_and_the_body_stays_verbatim
     assert_eq!((child.len(), child[0].as_str()), (2, "You are scout.\n"));
 }
 
-/// The names that the model of a program has for the tool and its arguments, and a file of its.
+/// How models of other programs name the delegation tool and the arguments, each with lines of an agent file.
 const OTHER_NAMES: [(&str, &str, [&str; 3]); 3] = [
     ("tools: Task, Read", "Task", ["subagent_type", "prompt", "context"]),
     ("tools: Agent, Read", "Agent", ["subagent_type", "prompt", "context"]),

@@ -1,4 +1,4 @@
-//! Who is offered what, and who may call whom.
+//! Tests of which tools an agent is offered at a depth, and which agents may be called.
 
 use belljar_agent::{EventKind, EventSink, RunStatus, run};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ async fn a_tree_of_depth_three_is_cancelled_and_does_nothing_more() {
     assert_eq!((middle.status, bottom.status), (RunStatus::Cancelled, RunStatus::Cancelled));
     assert_eq!((bottom.output.as_str(), outcome.unfinished.len()), ("bottom", 0));
     assert_eq!(world.sent().len(), 3);
-    // The contract says what holds at each depth.
+    // The contract tells the subagent what is allowed at each depth.
     assert!(world.sent_by("stuck", 0)[0].system[1].contains("You may hand parts"));
     assert!(world.sent_by("scout", 0)[0].system[1].contains("you cannot hand work on"));
 }
@@ -78,6 +78,7 @@ agents:
     assert!(answers[2].0.contains("text of a"), "the call beside them works");
 }
 
+/// Whether `boss` was refused to delegate under these settings, and the refusal's text.
 async fn refused(settings: &str, more: &str) -> (bool, String) {
     let world = World::new(Plan {
         transcript: r#"

@@ -1,4 +1,4 @@
-//! A child that continues its parent's own conversation.
+//! Tests of a child that continues the parent's own conversation.
 
 use belljar_agent::RunStatus;
 use belljar_agent::frame::FORK_PLACEHOLDER;
@@ -26,7 +26,7 @@ agents:
     turns: [{say: b was seen}]
 "#;
 
-/// The request as it goes over a wire: what a provider's prefix cache sees.
+/// The request as sent to a provider, whose prefix cache compares bytes.
 fn bytes(request: &ChatRequest) -> (String, String, Vec<String>) {
     let text = |value: &ChatMessage| serde_json::to_string(value).unwrap();
     (
@@ -36,6 +36,7 @@ fn bytes(request: &ChatRequest) -> (String, String, Vec<String>) {
     )
 }
 
+/// A finished run in which `boss` starts forks.
 async fn forked() -> World {
     let world = world(FORKS);
     let outcome = world.go("boss").await;
@@ -52,7 +53,7 @@ async fn a_fork_is_sent_its_parents_bytes_and_then_its_task() {
         let fork = &world.sent_by("boss", spawn)[0];
         let (own_system, own_tools, own_messages) = bytes(fork);
         assert_eq!((own_system, own_tools), (system.clone(), tools.clone()));
-        // The pending assistant message is kept; what follows it is the fork's own.
+        // The pending assistant message is kept; the messages after it are the fork's own.
         assert_eq!(own_messages[..2], messages[..2]);
         let ChatMessage::Tool { results } = &fork.messages[2] else { panic!("{fork:?}") };
         assert!(results.iter().all(|result| result.content == FORK_PLACEHOLDER));
@@ -61,7 +62,7 @@ async fn a_fork_is_sent_its_parents_bytes_and_then_its_task() {
         assert!(text.starts_with("<system_notice>") && text.ends_with(task), "{text}");
         assert_eq!(fork.messages.len(), 4);
     }
-    // Both forks share everything up to their tasks.
+    // Both forks share every byte before the tasks.
     let (_, _, one) = bytes(&world.sent_by("boss", 1)[0]);
     let (_, _, other) = bytes(&world.sent_by("boss", 2)[0]);
     assert_eq!(one[..3], other[..3]);

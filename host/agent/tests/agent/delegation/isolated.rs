@@ -1,4 +1,4 @@
-//! Children that change files in a copy of their own.
+//! Tests of children that change files in separate overlays.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ tools = ['file_read', 'file_write']\n\
 [grants.apart]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
 tools = ['file_read', 'file_write']\n";
 
+/// A world with `boss` and isolated children.
 fn world(transcript: &str) -> World {
     World::new(Plan {
         transcript,
@@ -31,7 +32,7 @@ fn world(transcript: &str) -> World {
     })
 }
 
-/// Runs `boss`; gives its outcome, and its overlay of the workspace.
+/// Runs `boss`; returns the outcome and the overlay of the workspace.
 async fn go(world: &World) -> (Outcome, Overlay, PathBuf) {
     let dir = world.home.path().join("layers");
     let none = OverlayQuota { bytes: 0, files: 0 };

@@ -1,4 +1,4 @@
-//! The files that a parent has read, as its child is told of them.
+//! Tests of the list, in a child's prompt, of files that the parent has read.
 
 use super::{SETTINGS, world_with};
 use belljar_kit::world::World;
@@ -22,7 +22,7 @@ agents:
     turns: [{say: forked}]
 "#;
 
-/// The block, as the first request of an agent has it.
+/// The block about files in the first request of an agent.
 fn block(world: &World, agent: &str, spawn: u32) -> Option<String> {
     let sent = world.sent_by(agent, spawn);
     let system = &sent.first().expect("it was asked").system;

@@ -1,11 +1,11 @@
-//! Limits that agent files state in words of other programs, kept where calls are made.
+//! Tests of limits that agent files state in words of other programs, enforced at calls.
 
 use belljar_agent::RunStatus;
 use belljar_policy::MountAccess;
 
 use belljar_kit::world::{Plan, World, agent, results, sandbox, stock, tool_names};
 
-/// The grants of `boss` and `free` alike, and of those whom they call.
+/// The same grants for `boss`, `free` and the subagents of both.
 const GRANTS: &str = r#"
 [subagents]
 max_depth = 4
@@ -20,6 +20,7 @@ tools = ["spawn_agent", "file_read", "file_write"]
 mounts = [{ path = "/workspace", access = "read-write" }]
 "#;
 
+/// A world in which `boss` has these further fields in the file.
 fn limited(transcript: &str, more: &str) -> World {
     World::new(Plan {
         transcript,

@@ -19,7 +19,7 @@ use belljar_kit::world::{Plan, World, agent};
 
 const SETTINGS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\n";
 
-/// Grants `boss` all that has to do with subagents.
+/// Grants `boss` all tools for subagents.
 const ALL: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"delegate_parallel\", \
 \"agent_status\", \"agent_result\", \"agent_cancel\", \"file_read\"]\n";
 
@@ -27,6 +27,7 @@ fn world(transcript: &str) -> World {
     world_with(transcript, SETTINGS)
 }
 
+/// A world with the agents of these tests, this transcript and these settings.
 fn world_with(transcript: &str, settings: &str) -> World {
     World::new(Plan {
         transcript,

@@ -1,4 +1,4 @@
-//! Several children of one call.
+//! Tests of several children of one call.
 
 use belljar_agent::{EventKind, RunStatus};
 

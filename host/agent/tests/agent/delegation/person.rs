@@ -1,4 +1,4 @@
-//! Questions to the person at the root.
+//! Tests of questions to the person who started the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use belljar_agent::{
 
 use belljar_kit::world::{Plan, World, agent, results};
 
-/// Answers after a while; counts how often it was asked.
+/// A person who answers after some time. Counts the questions.
 struct Person {
     word: Approval,
     after: Duration,
@@ -24,7 +24,7 @@ impl Asker for Person {
     async fn ask_approval(&self, question: ApprovalQuestion<'_>) -> Approval {
         assert_eq!((question.agent, question.tool.as_str()), ("boss/scout#0", "file_read"));
         self.asked.fetch_add(1, Ordering::SeqCst);
-        // Time is paused in the tests that wait at all.
+        // The clock is paused in tests that wait.
         let _ = tokio::time::timeout(self.after, std::future::pending::<()>()).await;
         self.word
     }
@@ -51,6 +51,7 @@ agents:
       - say: read
 "#;
 
+/// A world whose person answers `word` after `after` seconds.
 fn world(transcript: &str, word: Approval, after: u64) -> (World, Arc<Person>) {
     let mut world = World::new(Plan {
         transcript,
@@ -66,6 +67,7 @@ fn world(transcript: &str, word: Approval, after: u64) -> (World, Arc<Person>) {
     (world, person)
 }
 
+/// The answers in the events.
 fn answers(world: &World) -> Vec<Approval> {
     let answer = |kind| match kind {
         EventKind::PermissionAnswered { answer, .. } => Some(answer),

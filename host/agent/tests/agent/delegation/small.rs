@@ -1,4 +1,4 @@
-//! Subagents of a small model: `profile = "small"`.
+//! Tests of subagents of a small model: `profile = "small"`.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ const GRANTS: &str = "[grants.boss]\ntools = [\"spawn_agent\", \"file_read\"]\nl
 
 const SMALL: &str = "[agents]\nprofile = \"small\"\n";
 
+/// A world with this transcript, these settings and this file of `scout`.
 fn world(transcript: &str, settings: &str, scout: &str) -> World {
     World::new(Plan {
         transcript,
@@ -22,7 +23,7 @@ fn world(transcript: &str, settings: &str, scout: &str) -> World {
     })
 }
 
-/// A boss whose scout reads for as long as it is let, and is billed so many tokens for each step.
+/// A transcript of a boss whose scout reads as long as possible, billed `tokens` for each step.
 fn reads(tokens: u64) -> String {
     let read = "calls: [{name: file_read, arguments: {path: a.txt}}]";
     let step = format!("      - {{{read}, say: so far, usage: {{input: {tokens}, output: 0}}}}\n");
@@ -34,7 +35,7 @@ fn reads(tokens: u64) -> String {
     )
 }
 
-/// The budget that the scout has used up.
+/// The used-up budget that ended the scout.
 fn used_up(outcome: &Outcome) -> (Meter, u64) {
     let child = &outcome.children[0].outcome;
     assert_eq!(child.status, RunStatus::Partial, "{:?}", child.error);
@@ -42,6 +43,7 @@ fn used_up(outcome: &Outcome) -> (Meter, u64) {
     (exhausted.meter, exhausted.limit)
 }
 
+/// The budget that ends the scout under these settings.
 async fn limit(settings: &str, tokens: u64) -> (Meter, u64) {
     let world = world(&reads(tokens), settings, &agent("scout", "tools: [file_read]\n"));
     let outcome = world.go("boss").await;
@@ -92,6 +94,7 @@ agents:
     turns: [{say: forked}]
 "#;
 
+/// The task in a request.
 fn task_of(request: &ChatRequest) -> String {
     match request.messages.last() {
         Some(ChatMessage::User { text, .. }) => text.clone(),
@@ -133,7 +136,7 @@ async fn the_prompt_of_a_small_subagent_is_cut_with_a_mark_and_the_person_is_tol
     for what in ["instructions", "task", "context"] {
         assert_eq!(told(&format!("its {what} of ")), 1, "{what}");
     }
-    // A fork has its parent's prompt, byte for byte, and all of its task.
+    // A fork has the parent's whole prompt, and the whole task.
     let fork = small.sent_by("boss", 1);
     assert_eq!(fork[0].system, small.sent_by("boss", 0)[0].system);
     assert!(task_of(&fork[0]).ends_with("ebb") && !task_of(&fork[0]).contains("[cut:"));

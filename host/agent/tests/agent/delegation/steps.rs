@@ -1,4 +1,4 @@
-//! The steps of a tree: however many agents ask side by side, no budget above them is passed.
+//! Tests of the steps in a tree of agents: parallel agents never exceed a budget above them.
 
 use belljar_agent::{Outcome, RunError, RunStatus};
 use belljar_policy::{LimitsRequest, Meter};
@@ -13,7 +13,7 @@ tools = ["file_read"]
 limits = { steps = 3 }
 "#;
 
-/// A boss and scouts that all go on for as long as they are let.
+/// A boss and scouts that continue as long as the budgets allow.
 fn world() -> World {
     let read = "{name: file_read, arguments: {path: a.txt}}";
     let scouts = ["{agent: scout, task: x}"; 5].join(", ");

@@ -1,4 +1,4 @@
-//! Agents that enter a worktree and leave it.
+//! Tests of agents that enter and leave a worktree.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -25,6 +25,7 @@ tools = ['file_read', 'file_write', 'worktree']\n";
 const TOOLS: &str =
     "tools: [spawn_agent, agent_result, agent_cancel, file_read, file_write, worktree]\n";
 
+/// A world with the agent `boss` and a scripted model with these turns.
 fn world(turns: &str) -> World {
     let transcript = format!("transcript: 1\neach_run: true\nagents:\n{turns}");
     World::new(Plan {
@@ -52,7 +53,7 @@ fn overlay(world: &World, layers: &SessionLayers) -> Overlay {
     layers.overlay(&Mount { guest, host, access: MountAccess::Overlay }).unwrap()
 }
 
-/// Runs `boss`; gives its outcome, and its overlay of the workspace.
+/// Runs `boss`; returns the outcome and the overlay of the workspace.
 async fn go(world: &World) -> (Outcome, Overlay) {
     let (layers, dir) = layers(world);
     let mut spec = world.spec("boss", "do it");
@@ -69,7 +70,7 @@ fn text(overlay: &Overlay, path: &str) -> Option<String> {
     Some(text)
 }
 
-/// The results that `agent` was sent, one request after the other.
+/// The tool results in the requests of `agent`, in order.
 fn told(world: &World, agent: &str, spawn: u32) -> Vec<(String, bool)> {
     world.sent_by(agent, spawn).iter().skip(1).flat_map(results).collect()
 }
@@ -177,7 +178,7 @@ async fn an_agent_without_a_place_for_overlays_is_told_and_writes_nowhere() {
       - say: done
 "#,
     );
-    // As in a host that keeps none.
+    // A run whose spec has no overlays.
     let outcome = world.run(world.spec("boss", "do it")).await;
     assert_eq!(outcome.output, "done");
     let (answer, is_error) = told(&world, "boss", 0).remove(0);
@@ -208,7 +209,7 @@ async fn what_changed_on_both_sides_of_a_worktree_is_kept_twice_and_named() {
     let kept = told(&world, "boss", 0).into_iter().find(|(text, _)| text.contains("is left"));
     let (kept, is_error) = kept.unwrap();
     assert!(!is_error);
-    // It may have written before the worktree began: then nothing was changed on both sides.
+    // If the file was written before the worktree began, the two sides do not conflict.
     match text(&overlay, "both.txt.from-mine") {
         Some(beside) => {
             assert_eq!(beside, "inside");
@@ -333,10 +334,10 @@ async fn a_worktree_is_not_left_while_subagents_work_in_it() {
     assert_eq!(text(&overlay, "two.txt").as_deref(), Some("two"));
 }
 
-/// Keeps the steps of a run until its process dies.
+/// A journal of a run whose process dies after a number of entries.
 struct Dying {
     kept: Mutex<Vec<StepEntry>>,
-    /// After so many entries more, and whether the last of them is lost.
+    /// How many more entries are stored, and whether the last one is lost.
     left: Mutex<usize>,
     loses: bool,
     dead: Notify,
@@ -383,7 +384,7 @@ impl Journal for Dying {
     }
 }
 
-/// Runs `boss`, resumed from `kept`, until its process dies or it ends.
+/// Runs `boss`, resumed from `kept`, until the process dies or the run ends.
 async fn until(
     world: &mut World,
     kept: &[StepEntry],
@@ -421,7 +422,7 @@ const IN_AND_OUT: &str = r#"
       - say: done
 "#;
 
-/// Whether a call that had begun has no result.
+/// Whether a begun call has no result.
 fn is_half(kept: &[StepEntry]) -> bool {
     let begun = kept.iter().filter(|entry| matches!(entry.kind, StepKind::Begun { .. }));
     let has_result = |begun: &StepEntry| {
@@ -458,7 +459,7 @@ async fn a_run_that_dies_in_a_worktree_resumes_in_it_and_keeps_or_drops_it_once(
             {
                 match text(&overlay, name) {
                     Some(text) => assert_eq!(text, content, "{name}: {place}"),
-                    // It was about to be written, and is not written by the next process.
+                    // The entry was lost in the crash, and the next process does not write the entry either.
                     None => assert!(half, "{name}: {place}"),
                 }
             }
@@ -474,7 +475,7 @@ async fn a_run_that_dies_in_a_worktree_resumes_in_it_and_keeps_or_drops_it_once(
 
 #[tokio::test]
 async fn no_worktree_is_entered_from_code() {
-    // It would end the jar in which that code runs.
+    // Entering a worktree would end the jar in which the code runs.
     let settings = "[grants.boss]\nmounts = [{ path = '/workspace', access = 'overlay' }]\n\
         tools = ['run_javascript', 'file_write', 'worktree']\n";
     let code = "try { tools.worktree({action: 'enter'}); 'entered' } catch (e) { e.kind + ': ' + e.message }";

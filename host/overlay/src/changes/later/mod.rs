@@ -113,6 +113,7 @@ fn by_name(path: &Path, is_dir: bool) -> Option<&'static str> {
         .or_else(|| Some(dropped.iter().find_map(of_table)?.reason.as_str()))
 }
 
+/// The reason by the names on a path alone; `None` = no name has a meaning.
 fn by_names(
     table: &'static table::LaterTables,
     names: &[String],

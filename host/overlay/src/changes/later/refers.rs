@@ -97,6 +97,7 @@ struct ReferenceSearch<'a> {
 }
 
 impl ReferenceSearch<'_> {
+    /// Reads the changed files and the workspace's own files that may name other files to run.
     fn read_all(&mut self, files: &[FileChange], overlay: &Overlay) {
         for path in walk::find_referring(self.table, files, self.workspace, self.stop) {
             let row = self.referring_row(&path);
@@ -172,6 +173,7 @@ impl ReferenceSearch<'_> {
             .is_none_or(|ending| self.table.words.shells.iter().any(|it| it == ending))
     }
 
+    /// Searches one text for names of files that a program would run.
     fn scan_text(&mut self, path: &Path, file: File, row: &'static ProgramRow, depth: usize) {
         if self.stop.is_raised() {
             return;
@@ -254,6 +256,7 @@ impl ReferenceSearch<'_> {
         }
     }
 
+    /// Marks a changed file as named by a program; returns whether the file is among the changes.
     fn mark_found(&mut self, key: &str, row: &'static ProgramRow) -> bool {
         let Some(all) = self.changed.get(key) else { return false };
         for at in all {

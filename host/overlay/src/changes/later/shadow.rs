@@ -88,9 +88,9 @@ struct ModuleDirectories<'a> {
 }
 
 impl ModuleDirectories<'_> {
-    /// Whether a language looks up modules in a directory. A package is not such a directory, except for the
-    /// workspace's own directory and a directory that only these changes make a package, because a program
-    /// may be started there.
+    /// Whether a language looks up modules in a directory. A package is no such directory. Exceptions are the
+    /// workspace's own directory, and a directory made a package only by these changes, because a program may
+    /// be started there.
     fn is_root(&mut self, dir: &Path, language: &ShadowLanguage) -> bool {
         let is_new = || self.workspace.look_at(dir).is_ok_and(|found| found.is_none());
         if dir.as_os_str().is_empty() {
@@ -108,6 +108,7 @@ impl ModuleDirectories<'_> {
         new && !self.is_package(dir, language)
     }
 
+    /// Whether a directory of the workspace is a package of the language, for example has an `__init__.py`.
     fn is_package(&mut self, dir: &Path, language: &ShadowLanguage) -> bool {
         if let Some(known) = self.packages.get(dir) {
             return *known;
@@ -118,6 +119,7 @@ impl ModuleDirectories<'_> {
         is_package
     }
 
+    /// The paths of the files that make a directory a package, for example `__init__.py`.
     fn init_of(&self, dir: &Path, language: &ShadowLanguage) -> Vec<PathBuf> {
         let init = language.package.as_deref();
         let endings = language.endings.iter();

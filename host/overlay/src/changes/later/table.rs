@@ -57,7 +57,7 @@ struct ProgramRows {
     row: Vec<ProgramRow>,
 }
 
-/// Module names that a language looks up beside the program before its own library.
+/// A language that looks up module names beside the program before the language's own library.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShadowLanguage {
@@ -163,6 +163,7 @@ impl LaterTables {
         Ok(table)
     }
 
+    /// Adds a row of the table, with the patterns of its paths.
     fn add_row(&mut self, mut row: ProgramRow) -> Result<(), String> {
         if [&row.program, &row.reason, &row.source].iter().any(|text| text.is_empty()) {
             return Err(format!("`{}` lacks a reason or a source", row.program));
@@ -182,6 +183,7 @@ impl LaterTables {
         Ok(())
     }
 
+    /// Adds a pattern of a row to the index by names.
     fn index_pattern(&mut self, pattern: PathPattern, row: usize) {
         let at = self.patterns.len();
         let first = pattern.first_name();
