@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     )
 }
 
+/// Builds the agent, runs a task and prints the output.
 #[tokio::main]
 async fn run() -> Result<(), Box<dyn Error>> {
     let workspace = tempfile::tempdir()?;

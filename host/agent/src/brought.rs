@@ -229,6 +229,7 @@ mod tests {
         ToolSpec { name: name.to_owned(), description: String::new(), schema }
     }
 
+    /// The place of the fault in an input; `None` = valid.
     async fn at(brought: &CallerInput) -> Option<String> {
         match brought.check_inputs("").await {
             Ok(()) => None,

@@ -79,7 +79,7 @@ impl From<WorkStopped> for FolderRefusal {
 }
 
 impl SkillFolder {
-    /// The folder as a mount. It is read-only, whoever reads it.
+    /// The folder as a mount, read-only for every agent.
     pub fn to_mount(&self) -> Mount {
         Mount { guest: self.guest.clone(), host: self.host.clone(), access: MountAccess::Read }
     }
@@ -238,7 +238,7 @@ impl FolderWalk<'_> {
             return self.walk_directory(&path, depth + 1);
         }
         if !kind.is_file() {
-            // A link or a special file: the jar's file host decides about it, and an installed skill has none.
+            // A link or a special file is left to the jar's file host; an installed skill has none.
             return match self.agreed {
                 None => Ok(()),
                 Some(_) => {

@@ -282,6 +282,7 @@ fn parse_slug(text: &str, whole: &str) -> Result<Slug, AgentIdError> {
     Slug::from_written(text).ok_or_else(|| no_name(whole))
 }
 
+/// The error that an id has no valid name.
 fn no_name(whole: &str) -> AgentIdError {
     AgentIdError {
         text: ShownText::clip_line(whole, 200).to_string(),

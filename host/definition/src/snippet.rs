@@ -154,6 +154,7 @@ impl SourceCode for SourceSnippet {
 mod tests {
     use super::*;
 
+    /// The shown text of a snippet, and the labelled part.
     fn labelled(source: &str, line: u32, column: u32) -> (String, String) {
         let snippet = SourceSnippet::new(source, Severity::Error, line, column).unwrap();
         let (start, len) = snippet.label;

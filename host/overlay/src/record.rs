@@ -436,6 +436,7 @@ mod tests {
             .prop_map(|(seconds, nanoseconds)| FileTime { seconds, nanoseconds })
     }
 
+    /// Any state of a lower object.
     fn seen() -> impl Strategy<Value = LowerState> {
         let kinds = vec![LowerKind::File, LowerKind::Directory, LowerKind::Link, LowerKind::Other];
         let numbers = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), 0u32..=MODE);
@@ -457,6 +458,7 @@ mod tests {
         (rel(), seen()).prop_map(|(rel, seen)| ContentOrigin { rel, seen })
     }
 
+    /// Any change of the index.
     fn act() -> impl Strategy<Value = IndexChange> {
         let maybe = || prop::option::of(seen());
         let file = (any::<bool>(), 0u32..=MODE, prop::option::of(origin()))

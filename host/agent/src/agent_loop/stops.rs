@@ -103,6 +103,7 @@ mod tests {
         of.iter().map(|word| (*word).to_owned()).collect()
     }
 
+    /// The texts shown for a stream of pieces.
     fn told(stops: &mut StopFilter<'_>, pieces: &[&str]) -> Vec<String> {
         let delta = |piece: &&str| stops.filter_event(StreamEvent::TextDelta((*piece).to_owned()));
         let mut told: Vec<_> = pieces
@@ -117,6 +118,7 @@ mod tests {
         told
     }
 
+    /// An answer with a text and one call.
     fn reply(text: &str) -> ModelReply {
         let call = ToolCall { id: "1".into(), name: "t".into(), arguments: "{}".into() };
         ModelReply {

@@ -176,6 +176,7 @@ fn read_agents_md(path: &Path, whose: &str) -> (Option<String>, Option<String>) 
 mod tests {
     use super::*;
 
+    /// An agent `scout` with this description.
     fn scout(description: &str) -> ListedAgent {
         ListedAgent {
             name: "scout".into(),

@@ -141,6 +141,7 @@ fn last_block(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    /// The findings of a valid text.
     fn valid(text: &str) -> Vec<Finding> {
         match Findings::from_text(text) {
             Findings::Valid { findings } => findings,
@@ -148,6 +149,7 @@ mod tests {
         }
     }
 
+    /// The fault of an invalid text.
     fn why(text: &str) -> String {
         match Findings::from_text(text) {
             Findings::Invalid { why } => why,

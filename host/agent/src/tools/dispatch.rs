@@ -382,6 +382,7 @@ mod tests {
     use super::*;
     use belljar_policy::{AskedRights, Grants};
 
+    /// A dispatcher with rights to `granted` tools, of which `shown` are advertised.
     fn dispatcher(granted: &[&str], shown: &[&str]) -> Dispatcher {
         let mut grants = Grants::none();
         for name in granted {
@@ -396,6 +397,7 @@ mod tests {
         ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() }
     }
 
+    /// The refusal of a call, which must be refused.
     fn refusal(dispatcher: &Dispatcher, call: &ToolCall) -> CallRefusal {
         match dispatcher.decide_call(call, 0) {
             CallDecision::Refuse(refusal) => refusal,

@@ -1,10 +1,11 @@
-//! Looks at files that end, and those who wait for one.
+//! Tests of scans that a signal ends, and of callers that wait for a scan.
 
 use belljar_definition::{KnownTools, ScannedContent};
 use tempfile::TempDir;
 
 use super::*;
 
+/// Writes an agent file into the home.
 fn write(home: &TempDir, name: &str) {
     let dir = home.path().join("agents");
     std::fs::create_dir_all(&dir).unwrap();
@@ -34,7 +35,7 @@ fn a_look_at_the_files_ends_with_its_signal_and_the_next_one_has_them() {
     assert_eq!(count(&library), 1, "the catalogue stays as it was");
     assert_eq!(library.refresh().len(), 1);
     assert_eq!(count(&library), 2);
-    // So do texts that lie in no file.
+    // Texts without a file stay too.
     let kept = SourceFile {
         scope: AgentScope::Library(belljar_definition::API_LIBRARY.to_owned()),
         root: PathBuf::new(),
@@ -45,7 +46,7 @@ fn a_look_at_the_files_ends_with_its_signal_and_the_next_one_has_them() {
     assert_eq!((library.refresh().len(), count(&library)), (1, 3));
 }
 
-/// INV-530: a look that was stopped in the midst of it has read for the next one.
+/// INV-530: files read before the signal stopped a scan are not read again by the next scan.
 #[test]
 fn what_was_read_before_the_signal_is_not_read_again() {
     let home = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The folders that agents read, and those that are left out.
+//! Tests of the skill folders that agents read, and of folders left out.
 
 use std::os::unix::fs::symlink;
 

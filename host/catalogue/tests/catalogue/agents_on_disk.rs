@@ -29,6 +29,7 @@ impl Disk {
         write(&self.workspace.path().join(".belljar/agents").join(name), text);
     }
 
+    /// The library of the test's home and workspace.
     fn open(&self, project_override: bool) -> Library {
         let known = KnownTools::new([ToolName::new("file_read").unwrap()]);
         let workspace = self.workspace.path().canonicalize().unwrap();

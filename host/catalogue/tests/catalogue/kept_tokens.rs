@@ -1,4 +1,4 @@
-//! Tokens of people that lie in the home: read for the server and the issuer that they are of.
+//! Tests of people's tokens stored in the home: used only for their server and issuer.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn catalogue(dir: &Path, oauth: &str) -> ToolCatalogue {
     ToolCatalogue::from_stock([], &settings).with_servers(dir, &settings)
 }
 
-/// The problem that is told about the token, where there is one.
+/// The reported problem with the token, if any.
 fn refused(catalogue: &ToolCatalogue) -> Option<String> {
     let found = catalogue.problems().iter().find(|found| found.code == "bad-token")?;
     Some(found.to_string())

@@ -51,6 +51,7 @@ mod tests {
     use super::*;
     use crate::{ParsedAgentFile, parse_agent};
 
+    /// The requested tools of an agent file with these fields.
     fn asks(fields: &str) -> Option<Vec<String>> {
         let known = ["file_read", "mcp__a__x", "mcp__a__y", "mcp__b__z"];
         let known = KnownTools::new(known.map(|name| ToolName::new(name).unwrap()));

@@ -10,6 +10,7 @@ fn with_body(body: &str) -> String {
     format!("---\nname: a\ndescription: Builds things.\n---\n{body}\n")
 }
 
+/// The rule and the line of each suspicion in an agent file.
 fn of(text: &str) -> Vec<(&'static str, u32)> {
     let known = KnownTools::new([]);
     match parse_agent(Path::new("a.md"), text.as_bytes(), &known) {

@@ -94,6 +94,7 @@ fn is_reported(before: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Whether an order in a text counts as part of a warning.
     fn warns(text: &str) -> bool {
         let lower = text.to_ascii_lowercase();
         let words = "ignore previous instructions";

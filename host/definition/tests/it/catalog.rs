@@ -6,6 +6,7 @@ use belljar_definition::{AgentScope, Catalog, ScannedContent, SkipReason, Source
 
 use crate::show::known;
 
+/// A file of this scope, path and text.
 fn file(scope: AgentScope, path: &str, text: &str) -> SourceFile {
     let root = match &scope {
         AgentScope::Home => PathBuf::from("/drafts/home/agents"),

@@ -43,6 +43,7 @@ fn tool(name: &str) -> ToolName {
     ToolName::new(name).unwrap()
 }
 
+/// A change that adds these tools.
 fn tools(names: &[(&str, CallPermission)]) -> GrantChange {
     GrantChange {
         tools: names.iter().map(|(name, may)| (tool(name), *may)).collect(),
@@ -56,6 +57,7 @@ fn mount(guest: &str, host: Option<&str>, access: MountAccess) -> GrantChange {
     GrantChange { mounts, ..GrantChange::default() }
 }
 
+/// The home file after a change to the agent's grant.
 fn apply(text: &str, agent: &str, change: &GrantChange) -> String {
     let home_dir = Some(Path::new("/home/op"));
     let path = Path::new("belljar.toml");

@@ -33,6 +33,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// tests keep from coming back took minutes.
 const IN_TIME: Duration = Duration::from_secs(20);
 
+/// Parses an agent file within the time limit; returns the answer.
 fn quick(text: impl AsRef<[u8]>) -> String {
     let start = Spent::now();
     let answer = agent(text);
@@ -201,6 +202,7 @@ fn a_settings_file_of_faults_has_some_told_and_the_rest_counted() {
     assert!(start.time() < IN_TIME, "took {:?}", start.time());
 }
 
+/// Agent files with texts by number.
 fn files(scope: &AgentScope, count: usize, text: impl Fn(usize) -> String) -> Vec<SourceFile> {
     let file = |n: usize| SourceFile {
         scope: scope.clone(),

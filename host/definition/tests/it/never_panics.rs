@@ -86,6 +86,7 @@ fn damaged(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Parses a team from any bytes, and checks the promises of a valid team.
 fn read_team(bytes: &[u8]) {
     if let FileRead::Item { item, diagnostics } =
         TeamDefinition::read_file("a/t.yaml".as_ref(), bytes, &())
@@ -99,6 +100,7 @@ fn read_team(bytes: &[u8]) {
     }
 }
 
+/// Parses a skill from any bytes, and checks the promises of a valid skill.
 fn read_skill(bytes: &[u8]) {
     if let FileRead::Item { item, .. } =
         SkillDefinition::read_file("a/SKILL.md".as_ref(), bytes, &())
@@ -107,6 +109,7 @@ fn read_skill(bytes: &[u8]) {
     }
 }
 
+/// Parses an agent from any bytes, and checks the promises of each result.
 fn read_agent(bytes: &[u8]) {
     match parse_agent(Path::new("a/b.md"), bytes, &known()) {
         ParsedAgentFile::Agent { definition, diagnostics } => {

@@ -24,6 +24,7 @@ struct Stated {
     steps: Option<u32>,
 }
 
+/// Any selection of names, each with one of the words.
 fn of(
     names: &[&'static str],
     words: &'static [&'static str],
@@ -37,6 +38,7 @@ fn of(
 }
 
 prop_compose! {
+    /// Any section of grants; with `all`, every key is stated.
     fn stated(all: bool)(
         tools in of(&["file_read", "file_write", "shell"], &["allow", "ask", "deny"]),
         mounts in of(&["/workspace", "/data"], &["read", "overlay", "read-write"]),

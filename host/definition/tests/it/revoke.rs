@@ -43,6 +43,7 @@ fn tool(name: &str) -> ToolName {
     ToolName::new(name).unwrap()
 }
 
+/// The home file after a removal from the agent's grant, or the rights missing in the grant.
 fn revoke(text: &str, agent: &str, removal: &GrantRemoval) -> Result<String, Vec<String>> {
     let (path, home) = (Path::new("belljar.toml"), Some(Path::new("/home/op")));
     let ids = [(agent.parse().unwrap(), Visibility::UserFacing)];

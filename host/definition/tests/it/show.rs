@@ -77,6 +77,7 @@ pub(crate) fn skill_at(path: &str, text: impl AsRef<[u8]>) -> String {
     })
 }
 
+/// Parses a file of any kind and shows the result with all findings.
 fn read<D: CatalogItem<Context = ()>>(
     path: &str,
     text: &[u8],
@@ -152,6 +153,7 @@ pub(crate) fn list(diagnostics: &[Diagnostic]) -> String {
     lines.join("\n")
 }
 
+/// An agent's fields on a few lines.
 fn fields(agent: &AgentDefinition) -> String {
     let mut out =
         format!("{} ({}), {}, {}\n", agent.name, agent.slug, agent.dialect, agent.visibility);

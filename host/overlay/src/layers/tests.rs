@@ -75,7 +75,7 @@ fn what_a_dead_process_left_counts_until_the_next_turn_removes_it() {
     assert_eq!((held.bytes, held.files), (30 + 37 + 37 + 5, 1 + 2 + 2));
     let pool = OverlayPool::new(OverlayQuota::default(), held);
     let layers = SessionLayers::in_directory(root.clone(), pool.clone());
-    // The one that resumes it finds it, and it counts once.
+    // The resuming process finds the fork, and the fork counts once.
     layers.fork_layers("child").overlay(&mounted(&lower)).unwrap();
     assert_eq!(pool.held_quota(), held);
     layers.forget_copies();

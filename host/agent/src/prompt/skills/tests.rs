@@ -8,6 +8,7 @@ use super::*;
 
 const WORKSPACE: &str = "/ws";
 
+/// A skill file of this scope, name and text.
 fn file(scope: AgentScope, name: &str, text: &str) -> SourceFile {
     let root = match &scope {
         AgentScope::Workspace(path) => path.join(".belljar/skills"),

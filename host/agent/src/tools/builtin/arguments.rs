@@ -443,7 +443,7 @@ fn check_todos(TodosArguments { todos }: TodosArguments) -> Result<Vec<Todo>, St
     Ok(todos)
 }
 
-/// The texts of a thing to be done are neither blank nor endless.
+/// Checks that the texts of a todo item are neither blank nor too long.
 fn check_texts(content: Option<&str>, detail: Option<&str>) -> Result<(), String> {
     if content.is_some_and(|content| content.trim().is_empty()) {
         return Err(invalid_arguments("`content` is empty"));

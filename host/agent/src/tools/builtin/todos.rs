@@ -224,6 +224,7 @@ fn parse_change(call: &ToolCall, dispatcher: &Dispatcher) -> Option<TodoCall> {
 mod tests {
     use super::*;
 
+    /// The todo call with these arguments.
     fn call(arguments: &str) -> TodoCall {
         match BuiltinCall::parse(BuiltinTool::Todo, arguments) {
             Ok(BuiltinCall::Todo(call)) => call,

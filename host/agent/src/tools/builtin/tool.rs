@@ -123,6 +123,7 @@ impl AgentDepth {
 mod tests {
     use super::*;
 
+    /// The names of the tools offered at a depth.
     fn offered(depth: AgentDepth) -> Vec<&'static str> {
         BuiltinTool::ALL
             .into_iter()

@@ -1,11 +1,11 @@
-//! Comparisons: true, minimal where they can be, and bounded where they cannot.
+//! Tests of comparisons: correct, minimal if possible, and bounded otherwise.
 
 use belljar_work::StopSignal;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Compares, and gives the steps that it took besides.
+/// Compares two texts; returns the comparison and the number of steps.
 fn compared(before: &[u8], after: &[u8]) -> (LineComparison, u64) {
     let stop = StopSignal::never_raised();
     let mut meter = StepMeter::new(&stop);
@@ -135,7 +135,7 @@ fn a_raised_signal_ends_a_comparison() {
     let stop = StopSignal::never_raised();
     stop.raise();
     assert!(compare_lines(b"a\n", b"b\n", &mut StepMeter::new(&stop)).is_err());
-    // Also in the middle: the first look at the signal comes after some steps.
+    // Also in the middle: the signal is first checked after some steps.
     let (_, before, after) = worst().swap_remove(1);
     let mut meter = StepMeter::with_steps(u64::MAX, &stop);
     assert!(matches!(meter.spend_steps(1), Ok(true)));

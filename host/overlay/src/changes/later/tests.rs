@@ -139,7 +139,7 @@ fn the_place_of_the_workspace_counts() {
     {
         assert!(by_place(Path::new(above), Path::new(path), false).is_some(), "{above} {path}");
     }
-    // Far above it is somebody's choice of a place.
+    // A directory far above is a person's choice of a path, and has no meaning.
     let far = Path::new("/p/.claude/worktrees/a");
     assert_eq!(by_place(far, Path::new("src/a.rs"), false), None);
 }
@@ -174,7 +174,7 @@ fn a_name_that_is_no_text_is_judged_by_its_bytes() {
     for plain in [&b"caf\xe9.txt"[..], b"d\xff/in.md", b"\xff\xfe", b"src/\xe9.rs"] {
         assert_eq!(name(plain), None, "{plain:?}");
     }
-    // As some file system reads it, and where bytes that are no text stand in another part.
+    // Names as read by a file system that drops invalid bytes, and names with invalid bytes in another part.
     for runs in [
         &b"Make\xfffile"[..],
         b"\xff.git/config",

@@ -8,6 +8,7 @@ use crate::changes::{ApplyOptions, ChangeConflict, MergeClash, PathSelection, Un
 const FILES: [(&str, &str); 4] =
     [("a", "1\n2\n3\n4\n5\n6\n"), ("b", "b\n"), ("d/e", "e\n"), ("d/f", "f\n")];
 
+/// Options that keep the workspace's version of these paths.
 fn theirs(paths: &[&str]) -> ApplyOptions {
     ApplyOptions {
         theirs: Some(PathSelection::from_paths(paths).unwrap()),
@@ -15,6 +16,7 @@ fn theirs(paths: &[&str]) -> ApplyOptions {
     }
 }
 
+/// Options that write the agent's version over these paths.
 fn mine(paths: &[&str]) -> ApplyOptions {
     ApplyOptions {
         mine: Some(PathSelection::from_paths(paths).unwrap()),
@@ -88,7 +90,7 @@ fn changes_of_both_that_lie_apart_are_merged() {
     assert_eq!(world.read("a").unwrap(), "agent\n1\n2\n3\n4\n5\nperson\n");
 }
 
-/// As tools do that write beside and rename.
+/// A file replaced by a rename, as some tools write files.
 #[test]
 fn a_file_that_was_replaced_is_merged_too() {
     let world = World::new(&FILES);

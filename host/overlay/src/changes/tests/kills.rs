@@ -1,10 +1,11 @@
-//! Deaths at every step of an apply, of an undo, and of putting things in order after one.
+//! Tests of a killed process at every step of an apply, of an undo, and of the recovery afterwards.
 
 use super::random::change;
 use super::world::{Random, Tree, World, all};
 use crate::changes::execute::StepFuse;
 use crate::changes::{OverlayReview, PathSelection};
 
+/// A world with random changes.
 fn world(seed: u64) -> World {
     let files: Vec<(String, String)> =
         (0..12).map(|at| (format!("d{}/f{at}", at % 4), format!("{at}\nof many\n"))).collect();
@@ -40,8 +41,8 @@ fn check(world: &World, before: &Tree, view: &Tree, told: &str) {
     );
 }
 
-/// Runs each world in a thread of its own, since most of the time is spent waiting for the disk. Returns the
-/// sum of their deaths.
+/// Runs the world of each seed in a separate thread, because most of the time is spent waiting for the disk.
+/// Returns the number of killed processes.
 fn deaths_of(seeds: std::ops::Range<u64>, deaths: impl Fn(u64) -> usize + Sync) -> usize {
     std::thread::scope(|scope| {
         let running: Vec<_> = seeds

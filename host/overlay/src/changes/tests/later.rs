@@ -1,11 +1,11 @@
-//! Files that would run because of their name or of other files: each is told and held back, and its neighbours are
-//! applied.
+//! Tests of files that a program would run because of their name or of other files: each is listed with a
+//! reason and held back, and neighbouring files are applied.
 
 use super::world::World;
 use crate::changes::ApplyOptions;
 
-/// Each of these paths is written, told with a reason that has these words, and held back; `plain.md` and
-/// `others` beside them are applied.
+/// Writes each path in `held`, checks the reason that contains these words, and checks that the file is held
+/// back. `plain.md` and `others` are applied.
 fn check(world: &World, held: &[(&str, &str)], others: &[&str]) {
     for (path, _) in held {
         world.write_below(path, "changed\n");
@@ -92,8 +92,8 @@ fn a_new_file_in_the_place_of_a_module_is_held_back() {
         ("ert.el", "emacs"),
         ("PEAR.php", "PHP"),
     ];
-    // In a package nothing is shadowed; what was there before is only changed; a directory without its
-    // `__init__` is no module, and a new package's own modules are its own.
+    // In a package no module is shadowed. A file that existed before is only changed, a directory without
+    // `__init__` is no module, and a new package's own modules belong to the package.
     let others = [
         "app/json.py",
         "queue.py",
@@ -152,7 +152,7 @@ fn a_file_that_only_a_new_makefile_names_is_held_back_with_it() {
     assert!(world.read("tools/other.sh").is_some() && world.read("tools/run.sh").is_none());
 }
 
-/// However much a workspace holds, the search for names ends, and what it does not reach is not marked.
+/// However large a workspace, the search for named files ends; files beyond the bound are not marked.
 #[test]
 fn the_search_for_named_files_is_bounded() {
     let world = World::new(&[]);

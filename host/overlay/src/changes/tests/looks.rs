@@ -1,4 +1,4 @@
-//! Looks: bounded, ended by their signal, and without a trace.
+//! Tests of calls that only read: bounded, ended by the stop signal, and without a trace on disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::changes::execute::StepFuse;
 use crate::changes::workspace::Workspace;
 use crate::changes::{ChangesError, OverlayReview, PathSelection, later};
 
-/// All files below a directory, with what they hold.
+/// All files below a directory, with contents.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -114,7 +114,7 @@ fn a_raised_signal_ends_all_that_only_reads_and_nothing_was_done() {
     assert!(is_stopped(review.discard_changes(&PathSelection::all()).unwrap_err()));
     assert!(is_stopped(review.undo_apply().unwrap_err()));
     assert_eq!((world.tree(), world.view()), before);
-    // Whoever comes next is not kept from anything.
+    // A later caller is not blocked.
     world.apply_all();
     assert_eq!(world.read("a.txt").unwrap(), "a third\n");
 }

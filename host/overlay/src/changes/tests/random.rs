@@ -1,5 +1,5 @@
-//! Random changes: what the overlay shows, what its patch leads to, and what applying leads to are
-//! one tree; and the same in parts, taken back, and given up.
+//! Tests with random changes: the overlay's view, the result of its patch and the result of applying are one
+//! tree; also in parts, after an undo, and after discarding.
 
 use super::world::{Random, World, files};
 use crate::changes::{PathSelection, UndoOutcome};
@@ -55,6 +55,7 @@ pub(super) fn change(world: &World, random: &mut Random) {
     };
 }
 
+/// A world with random changes of this seed.
 fn world(seed: u64) -> World {
     let world = World::new(&FILES);
     let mut random = Random(seed);

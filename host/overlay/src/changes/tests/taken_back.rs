@@ -41,6 +41,7 @@ fn both(agent: &str, person: &str) -> World {
     world
 }
 
+/// Undoes the last apply, and checks the restored paths.
 fn undo(world: &World, restored: &[&str]) {
     let restored: Vec<PathBuf> = restored.iter().map(PathBuf::from).collect();
     match world.review().undo_apply().unwrap() {
@@ -75,7 +76,7 @@ fn seen(world: &World, path: &str) -> String {
     std::io::read_to_string(world.overlay.open_file(path).unwrap()).unwrap()
 }
 
-/// The changes as a person is told of them.
+/// The list of changes as a person reads it.
 fn told(changes: &Changes) -> String {
     let mut patch = Vec::new();
     changes.write_patch(&mut patch).unwrap();
@@ -225,7 +226,8 @@ fn a_directory_that_is_given_up_is_told_to_be_lost() {
     assert_eq!(world.read("n").unwrap(), "person\n");
 }
 
-/// One path of each kind: taken from the agent, from the person, of both, and new.
+/// A world after a decision on one path of each kind: the agent's version, the person's version, a merge, and
+/// a new file.
 fn decided() -> (World, ApplyOptions) {
     let world = World::new(&[("mine", TEXT), ("both", TEXT), ("theirs", TEXT), ("gone", "g\n")]);
     for path in ["mine", "both", "theirs"] {
@@ -293,7 +295,7 @@ fn after_a_death_at_any_step_of_an_undo_each_decision_is_open_again() {
         drop(review(&world, steps % 4));
         let world = world.restarted();
         world.review();
-        // Before the first step nothing is said yet of taking it back.
+        // Before the first step the journal does not yet state an undo.
         if world.tree() != tree {
             assert_eq!(steps, 0);
             undo(&world, &["both", "gone", "mine", "new", "theirs"]);

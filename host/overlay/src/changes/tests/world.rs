@@ -57,7 +57,7 @@ impl World {
         self.review().apply_changes(&selection, options).unwrap()
     }
 
-    /// Applies all, which has to be possible.
+    /// Applies all changes, which must succeed.
     pub(crate) fn apply_all(&self) {
         let applied = self.review().apply_changes(&PathSelection::all(), &all()).unwrap();
         assert_eq!(applied.conflicts, []);
@@ -75,6 +75,7 @@ impl World {
         found
     }
 
+    /// Adds the agent's view of a directory to `found`.
     fn view_of(&self, dir: &Path, found: &mut Tree) {
         for (name, is_dir) in self.overlay.list_dir(dir, 100_000).unwrap() {
             let path = dir.join(name);
@@ -123,6 +124,7 @@ pub(crate) fn all() -> ApplyOptions {
     ApplyOptions { also_what_runs: true, ..ApplyOptions::default() }
 }
 
+/// The content of a directory and everything below.
 pub(crate) fn tree(root: &Path) -> Tree {
     let (mut found, mut open) = (Tree::new(), vec![root.to_owned()]);
     while let Some(dir) = open.pop() {
@@ -145,7 +147,7 @@ pub(crate) fn tree(root: &Path) -> Tree {
     found
 }
 
-/// Without directories that hold nothing: git has none.
+/// A tree without empty directories, because git has none.
 pub(crate) fn files(tree: &Tree) -> Tree {
     tree.iter()
         .filter(|(_, it)| it.is_some())
