@@ -88,8 +88,7 @@ pub(crate) enum LoopEffect {
         /// True for the last step, in which the model gets no tools.
         last: bool,
     },
-    /// Check these texts of the answer against JSON Schemas, then send [`LoopInput::Checked`]. The driver
-    /// checks, because a check can take seconds.
+    /// Check these texts against JSON Schemas, perhaps for seconds, then send [`LoopInput::Checked`].
     Check(Vec<SchemaCheck>),
     /// Execute or answer the calls in [`AgentLoop::calls`], one decision for each.
     Call(Vec<CallDecision>),
@@ -210,8 +209,7 @@ impl AgentLoop {
         !self.handed.is_empty()
     }
 
-    /// Why the last answer was rejected (wrong form, missing call), with the note for another attempt, if one
-    /// is left.
+    /// Why the last answer was rejected, with the note for another attempt, if one is left.
     pub(crate) fn unfit_reason(&self) -> Option<(&str, Option<&str>)> {
         let again = self.tries < MAX_FORM_TRIES;
         let (why, note) = self.unfit.as_ref()?;
@@ -254,8 +252,7 @@ impl AgentLoop {
         &self.dispatcher
     }
 
-    /// Ends the loop and returns the conversation. Interrupted calls get a result with a note, because
-    /// providers refuse a conversation with a missing result.
+    /// The conversation at the end. Interrupted calls get a note as result: providers require results.
     pub(crate) fn into_transcript(mut self) -> ConversationTranscript {
         self.push_results(Vec::new());
         let messages = Arc::unwrap_or_clone(self.request).messages;
@@ -315,6 +312,7 @@ impl AgentLoop {
         }
     }
 
+    /// Asks the model: normally, a last time without tools, or not at all if a budget is used up.
     fn ask_model(&mut self, gauge: &BudgetGauge) -> LoopEffect {
         if let Some(exhausted) = gauge.halt {
             return self.end_loop(AgentEnding::partial(RunError::Budget { exhausted }));
@@ -346,6 +344,7 @@ impl AgentLoop {
         LoopEffect::AskModel { last: self.last_step.is_some() }
     }
 
+    /// Cuts an answer at [`MAX_REPLY_BYTES`], then requests its schema checks or decides at once.
     fn handle_reply(&mut self, mut reply: ModelReply, gauge: &BudgetGauge) -> Vec<LoopEffect> {
         let mut effects = Vec::with_capacity(1);
         if reply.text.len() > MAX_REPLY_BYTES {
@@ -445,6 +444,7 @@ impl AgentLoop {
         }
     }
 
+    /// Gives each call of an answer a unique id and decides about it. Returns the calls as an effect.
     fn decide_calls(
         &mut self,
         mut reply: ModelReply,

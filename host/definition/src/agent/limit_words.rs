@@ -49,8 +49,7 @@ const LABELS: &[&str] = &[
 /// Words that deny. A value that begins with one is a limit, although the same value could mean "off".
 const DENYING: &[&str] = &["deny", "denied", "block", "forbid", "disallow", "prohibit"];
 
-/// Keys of MCP servers. Their tools need the operator's own settings, so a server's entry in an agent file is
-/// not read.
+/// Keys of MCP servers. An agent file's servers are not read: the operator has to configure a server.
 const SERVERS: &[&str] = &["mcp", "mcpserver", "mcpservers"];
 
 /// Whether a key in broken YAML is a restricting field rather than prose: several joined words, as no
@@ -115,8 +114,7 @@ fn mentions_rights(words: &[String]) -> bool {
         || (place && contains_any(words, &tables.abilities))
 }
 
-/// The lines of a field, and of fields nested in it, that mention a limit. `above` is the path to the field
-/// with a final dot, for example `settings.`.
+/// The lines of a field and of nested fields that mention a limit. `above`: the path, for example `a.b.`.
 pub(super) fn find_limits(above: &str, key: &YamlKey, node: &YamlNode) -> Vec<NotKept> {
     let mut found = Vec::new();
     let Some(tables) = TABLES.as_ref() else {
@@ -259,6 +257,7 @@ impl CandidateField<'_> {
         self.words.iter().any(|word| word.starts_with("requir"))
     }
 
+    /// Whether a key with a removing word, for example `deny_write`, removes something with this value.
     fn is_removal(&self) -> bool {
         let text = self.node.as_text().map(flatten_text).unwrap_or_default();
         let endless = matches!(text.as_str(), "unlimited" | "infinite") || text.starts_with('-');
@@ -284,6 +283,7 @@ impl CandidateField<'_> {
         }
     }
 
+    /// Whether the value leaves less than all of an ability.
     fn less_able(&self) -> bool {
         let tables = self.tables;
         match self.says {
@@ -328,6 +328,7 @@ impl CandidateField<'_> {
         contains_any(self.words, &self.tables.judged_lists)
     }
 
+    /// Whether a key about rights has a value that restricts, for example a list or a denying word.
     fn is_restrictive_value(&self) -> bool {
         let tables = self.tables;
         let is_describing =
@@ -445,8 +446,7 @@ fn is_no_word_besides(text: &str) -> bool {
     TOOLS.contains(&text) || text.contains('_')
 }
 
-/// Whether a nested field lists the available tools. At the top level the same key is the agent's own field,
-/// which is read; below another program's name it is not read.
+/// Whether a nested field lists the available tools. The same key at the top level is the agent's own field.
 fn lists_tools(plain: &str, node: &YamlNode) -> bool {
     let all = node.as_text().is_some_and(|text| matches!(text.trim(), "" | "*" | "all"));
     plain == "tools" && !all && !matches!(node.value, YamlValue::Null | YamlValue::Bool(true))

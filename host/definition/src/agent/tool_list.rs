@@ -85,6 +85,7 @@ struct GivenTools {
 }
 
 impl ToolList {
+    /// Reads all fields about tools: the lists of allowed names first, then the denials.
     pub(super) fn from_fields(
         fields: &mut UnreadFields<'_, '_>,
         dialect: Dialect,
@@ -132,8 +133,7 @@ impl ToolList {
         }
     }
 
-    /// Denies all tools, because a field that narrows them cannot be parsed. The agent is then blocked,
-    /// because nobody knows what its author meant.
+    /// Denies all tools, and so blocks the agent: a field that narrows tools cannot be parsed.
     pub(super) fn drop_all_tools(&mut self, field: &str) {
         let why = format!("`{field}` cannot be read, so it gets no tools");
         self.lose_by(field, why);
@@ -273,6 +273,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         self.fields.findings.error(key.at, "bad-field", message);
     }
 
+    /// The tools of a list of allowed names; `None` = all granted tools.
     fn resolve_allowed(&mut self, entries: Vec<NameEntry>) -> Option<BTreeSet<ToolName>> {
         let mut given = GivenTools::default();
         let alone = entries.len() == 1;
@@ -341,8 +342,7 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// Reads a map from names to on or off. If at least one entry is on, or may be on, every unnamed tool is
-    /// off; if all entries are off, the other tools stay as granted.
+    /// Reads a map from names to on or off. If an entry is or may be on, unnamed tools are off.
     fn read_switches(&mut self, entries: &[(YamlKey, YamlNode)]) -> Option<BTreeSet<ToolName>> {
         let mut on = Vec::new();
         let mut off = Vec::new();
@@ -530,14 +530,14 @@ impl ToolListReader<'_, '_, '_, '_> {
         }
     }
 
-    /// The tool that was probably meant. `None` once findings are only counted, because the search compares
-    /// the name with every tool.
+    /// The tool that was probably meant; `None` once findings are only counted.
     fn suggest_tool(&self, name: &str) -> Option<String> {
         let near =
             (!self.fields.findings.is_full()).then(|| self.known.suggest_name(name)).flatten();
         near.map(|word| format!("did you mean `{word}`?"))
     }
 
+    /// The meaning of a name in a list of allowed tools. Reports unknown and unavailable names.
     fn resolve_name(&mut self, entry: &NameEntry) -> ToolNameMeaning {
         let written = WrittenToolName::from_text(&entry.text);
         let meaning = written.resolve_meaning(self.dialect, self.known);

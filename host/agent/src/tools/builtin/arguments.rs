@@ -1,5 +1,4 @@
-//! Parses and checks the arguments of built-in tools. Whether a named agent exists and may be called is
-//! checked elsewhere.
+//! Parses and checks the arguments of built-in tools, except for whether a named agent may be called.
 
 use belljar_policy::ShownText;
 use serde::Deserialize;
@@ -386,6 +385,7 @@ fn check_batch(TasksArguments { title, tasks }: TasksArguments) -> Result<BatchA
     Ok(BatchArguments { title, tasks })
 }
 
+/// Parses a todo call: a whole list, or with `action` one operation on an item.
 fn parse_todo(arguments: &str) -> Result<TodoCall, String> {
     if parse_json::<HasAction>(arguments)?.action.is_none() {
         return parse_json(arguments).and_then(check_todos).map(TodoCall::Write);
