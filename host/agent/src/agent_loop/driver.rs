@@ -77,8 +77,7 @@ pub(crate) fn run_agent(job: AgentJob) -> BoxFuture<'static, Outcome> {
     Box::pin(life.instrument(span).instrument(lines))
 }
 
-/// Runs the agent inside its slot. The caller owns `slot` and `means`, so both outlive a panic in this
-/// function.
+/// Prepares and runs the agent. The caller owns `slot` (the loop) and `means`, so both outlive a panic here.
 async fn run_life(
     job: &AgentJob,
     ledger: &Arc<Ledger>,

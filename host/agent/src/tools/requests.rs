@@ -171,7 +171,7 @@ impl CallExecutor<'_> {
 
 impl HeldTokens<'_> {
     /// Bills the used tokens to the agent's budget and outcome, and to the server's grant. `reply` is the
-    /// whole answer; `None` = it broke off, so the usage is estimated.
+    /// whole answer; `None` = no whole answer: the usage of a begun answer is estimated, otherwise zero.
     fn settle_usage(&mut self, reply: Option<&ModelReply>) -> Usage {
         let used = match reply {
             Some(reply) => count_usage(self.prompt, reply),

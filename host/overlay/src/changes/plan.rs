@@ -83,8 +83,7 @@ pub(crate) fn spread_conflicts(
     Ok(())
 }
 
-/// Spreads conflicts over the changes that need each other: a change is held back with every change that it
-/// needs.
+/// Spreads conflicts: a change that needs a conflicting change is in conflict too.
 fn spread_over(
     files: &[FileChange],
     needs: &[Vec<usize>],
