@@ -341,6 +341,36 @@ fn a_plugin_of_a_marketplace_is_no_folder_here_and_no_repository() {
 }
 
 #[test]
+fn a_plugin_that_is_taken_from_elsewhere_is_said_before_an_update() {
+    let world = World::new();
+    let source = known(&world).canonicalize().unwrap();
+    plugins(&world, &["add", "pilot", "--yes"]).exits(0);
+    // The marketplace lists it at another place now, with the same files.
+    let moved = source.parent().unwrap().join("moved");
+    fs::rename(&source, &moved).unwrap();
+    let list = world.home().join("libraries/lock.toml");
+    let text_of_list = fs::read_to_string(&list).unwrap();
+    let (before, markets) = text_of_list.split_once("[markets").unwrap();
+    let markets = markets.replace(text(&source), text(&moved));
+    fs::write(&list, format!("{before}[markets{markets}")).unwrap();
+    let said = format!("~ source: directory {} -> directory {}", text(&source), text(&moved));
+    let state = world.home_state();
+    plugins(&world, &["update", "pilot"]).exits(2).says(&said).complains("nobody to ask");
+    assert_eq!(world.home_state(), state);
+    let report = plugins(&world, &["update", "pilot", "--json"]).exits(0).json();
+    assert_eq!(report["from_source"]["path"], text(&source));
+    assert_eq!(report["source"]["path"], text(&moved));
+    plugins(&world, &["update", "pilot", "--yes"]).exits(0).says("updated");
+    plugins(&world, &["update", "pilot", "--yes"]).exits(0).says("nothing changed");
+    // A list says it of its entries.
+    let list = moved.join(".claude-plugin/marketplace.json");
+    let other = fs::read_to_string(&list).unwrap().replace("./plugins/needy", "./plugins/pilot");
+    fs::write(&list, other).unwrap();
+    let told = world.run(&["marketplaces", "update", "harbour"]).exits(0);
+    assert!(told.stdout.lines().any(|line| line == "~ other source: needy"), "{}", told.stdout);
+}
+
+#[test]
 fn links_and_files_that_look_like_belljars_own_are_left_out() {
     let world = World::new();
     let source = market(&world);

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use belljar_definition::Slug;
-use belljar_definition::plugin::{MARKET_FILES, MarketManifest, PluginTree};
+use belljar_definition::plugin::{
+    EntrySource, MARKET_FILES, MarketManifest, PluginTree, RevisionPin,
+};
 use belljar_policy::ShownText;
 use serde_json::{Value, json};
 
@@ -226,7 +228,30 @@ pub(super) fn update_market(
     if !gone.is_empty() {
         out.print_line(format_args!("- {}", ShownText::clip_line(&names(gone), 300)));
     }
+    // A plugin that is taken from elsewhere is another one.
+    let moved = read.market.entries.iter().filter(|(slug, entry)| {
+        old.get(*slug).is_some_and(|was| place_of(&was.source) != place_of(&entry.source))
+    });
+    let moved: Vec<&Slug> = moved.map(|(slug, _)| slug).collect();
+    if !moved.is_empty() {
+        let moved = names(moved);
+        out.print_line(format_args!("~ other source: {}", ShownText::clip_line(&moved, 300)));
+    }
     Ok(CommandExit::Completed)
+}
+
+/// The place of an entry's plugin without its version; `None` = it has no usable source.
+fn place_of<E>(source: &Result<EntrySource, E>) -> Option<EntrySource> {
+    Some(match source.as_ref().ok()?.clone() {
+        EntrySource::Git { url, folder, pin: _ } => {
+            EntrySource::Git { url, folder, pin: RevisionPin::default() }
+        }
+        EntrySource::Npm { package, version: _, registry } => {
+            EntrySource::Npm { package, version: None, registry }
+        }
+        EntrySource::Archive { url, sha256: _ } => EntrySource::Archive { url, sha256: None },
+        folder @ EntrySource::Folder(_) => folder,
+    })
 }
 
 /// Forgets a marketplace.

@@ -55,7 +55,11 @@ pub(super) fn run(
     if new.key != key {
         return Err(stays(Failure::usage(format!("the plugin calls itself `{}` now", new.key))));
     }
-    let difference = PluginDifference::compare(&old, &new);
+    let mut difference = PluginDifference::compare(&old, &new);
+    let (from, to) = (&installed.source, &wanted.source.source);
+    if from.origin() != to.origin() {
+        difference.lines.insert(0, format!("~ source: {from} -> {to}"));
+    }
     let granted = new.list_new_grantees(&old);
     let nothing = difference.lines.is_empty() && whole;
     let apply = |shelf: &mut LibraryShelf| {
@@ -67,6 +71,8 @@ pub(super) fn run(
         }
         out.print_json(&json!({
             "plugin": key.to_string(),
+            "from_source": from,
+            "source": to,
             "from_version": old.manifest.version,
             "version": new.manifest.version,
             "from_revision": installed.revision,
