@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::kit::terminal::Terminal;
 use crate::kit::{Done, World};
 
 const SKILL: &str =
@@ -368,6 +369,25 @@ fn a_plugin_that_is_taken_from_elsewhere_is_said_before_an_update() {
     fs::write(&list, other).unwrap();
     let told = world.run(&["marketplaces", "update", "harbour"]).exits(0);
     assert!(told.stdout.lines().any(|line| line == "~ other source: needy"), "{}", told.stdout);
+}
+
+#[test]
+fn a_plugin_that_was_changed_while_the_question_waited_is_not_updated() {
+    let world = World::new();
+    known(&world);
+    plugins(&world, &["add", "pilot", "--yes"]).exits(0);
+    pilot(&world, "6.6.6", "Read, Bash", "Look well.");
+    let mut terminal = Terminal::start(&world, &["plugins", "update", "pilot"]);
+    terminal.until("apply this update?");
+    plugins(&world, &["disable", "pilot"]).exits(0);
+    let before = world.home_state();
+    terminal.types("y\n");
+    let (code, shown) = terminal.ends();
+    assert_ne!(code, 0, "{shown}");
+    assert!(shown.contains("plugin `harbour/pilot` has been changed meanwhile"), "{shown}");
+    assert_eq!(world.home_state(), before);
+    plugins(&world, &["list"]).exits(0).says("1.0.0").says("disabled");
+    plugins(&world, &["update", "pilot", "--yes"]).exits(0).says("updated");
 }
 
 #[test]

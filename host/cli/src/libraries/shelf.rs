@@ -73,6 +73,21 @@ impl LibraryShelf {
         Ok(Self { dir, lock, _busy: busy })
     }
 
+    /// Opens the directory for a change of something that a person has seen before, `what`: it has to be as
+    /// it was then. A question that waits holds no lock.
+    pub(crate) fn open_unchanged(
+        places: &HomePaths,
+        what: &str,
+        is_same: impl FnOnce(&LibraryLock) -> bool,
+    ) -> Result<Self, Failure> {
+        let shelf = Self::open_locked(places)?;
+        match is_same(&shelf.lock) {
+            true => Ok(shelf),
+            false => Err(Failure::new(format!("{what} has been changed meanwhile"))
+                .with_hint("nothing is changed; repeat the command")),
+        }
+    }
+
     /// The directory.
     #[cfg(test)]
     pub(crate) fn directory_path(&self) -> &Path {
@@ -280,6 +295,30 @@ mod tests {
         assert_eq!(names(&shelf), [".busy", "lock.toml", "mine", &third]);
         shelf.remove_library(&Slug::from_name("x").unwrap()).unwrap();
         assert_eq!(names(&shelf), [".busy", "lock.toml", "mine"]);
+    }
+
+    #[test]
+    fn what_was_changed_meanwhile_is_not_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = Slug::from_name("x").unwrap();
+        let open = |before: &LibraryLock| {
+            let home = dir.path().to_path_buf();
+            let (cache, workspace) = (home.join("cache"), home.clone());
+            let places = HomePaths { home, cache, workspace, user_home: None };
+            LibraryShelf::open_unchanged(&places, "library `x`", |lock| {
+                lock.libraries.get(&name) == before.libraries.get(&name)
+            })
+        };
+        let mut first = shelf(dir.path());
+        install(&mut first, "one");
+        let before = first.lock.clone();
+        drop(first);
+        drop(open(&before).unwrap());
+        let mut other = shelf(dir.path());
+        install(&mut other, "two");
+        drop(other);
+        let refused = open(&before).err().unwrap();
+        assert!(refused.message.contains("library `x` has been changed meanwhile"));
     }
 
     #[test]

@@ -133,12 +133,9 @@ fn open_unchanged(
     name: &Slug,
     before: &InstalledLibrary,
 ) -> Result<LibraryShelf, Failure> {
-    let shelf = LibraryShelf::open_locked(places)?;
-    match shelf.lock.libraries.get(name) == Some(before) {
-        true => Ok(shelf),
-        false => Err(Failure::new(format!("library `{name}` has been changed meanwhile"))
-            .with_hint("nothing is changed; repeat the command")),
-    }
+    LibraryShelf::open_unchanged(places, &format!("library `{name}`"), |lock| {
+        lock.libraries.get(name) == Some(before)
+    })
 }
 
 fn put_library(

@@ -214,7 +214,11 @@ pub(super) fn update_market(
         ))
         .with_hint("remove it and add it again, if that is what you want"));
     }
-    put_market(&mut LibraryShelf::open_locked(places)?, &known.source, &read)?;
+    let mut shelf =
+        LibraryShelf::open_unchanged(places, &format!("marketplace `{slug}`"), |now| {
+            now.markets.get(&slug) == Some(known)
+        })?;
+    put_market(&mut shelf, &known.source, &read)?;
     print_list("updated", &read.market, out);
     let old = before.map(|market| market.entries).unwrap_or_default();
     let names =

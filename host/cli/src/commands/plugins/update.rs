@@ -62,12 +62,17 @@ pub(super) fn run(
     }
     let granted = new.list_new_grantees(&old);
     let nothing = difference.lines.is_empty() && whole;
-    let apply = |shelf: &mut LibraryShelf| {
-        put_plugin(shelf, &new, &wanted, revision.clone(), installed.enabled)
+    let apply = || {
+        let mut shelf = LibraryShelf::open_unchanged(places, &format!("plugin `{key}`"), |now| {
+            let market_of =
+                |lock: &LibraryLock| market.and_then(|it| lock.markets.get(it)).cloned();
+            now.plugins.get(&key) == Some(&installed) && market_of(now) == market_of(&lock)
+        })?;
+        put_plugin(&mut shelf, &new, &wanted, revision.clone(), installed.enabled)
     };
     if json {
         if yes && !nothing {
-            apply(&mut LibraryShelf::open_locked(places)?)?;
+            apply()?;
         }
         out.print_json(&json!({
             "plugin": key.to_string(),
@@ -100,7 +105,7 @@ pub(super) fn run(
     if !ask_agreement("apply this update?", yes, "changed", out)? {
         return Ok(CommandExit::Cancelled);
     }
-    apply(&mut LibraryShelf::open_locked(places)?)?;
+    apply()?;
     out.print_line(format_args!("{} plugin `{key}`", out.paint(TextStyle::Green, "updated")));
     Ok(CommandExit::Completed)
 }
