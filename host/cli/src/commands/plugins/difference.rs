@@ -1,8 +1,8 @@
 //! The changes that an update of a plugin makes: rights first, then every text that reaches a model.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
-use belljar_definition::plugin::PluginInventory;
 use belljar_policy::ShownText;
 
 use super::vetting::{PluginText, VettedPlugin};
@@ -19,13 +19,9 @@ impl PluginDifference {
     pub(super) fn compare(old: &VettedPlugin, new: &VettedPlugin) -> Self {
         let mut lines = Vec::new();
         compare_agents(old, new, &mut lines);
-        compare_sets("hook", &hook_words(&old.inventory), &hook_words(&new.inventory), &mut lines);
-        compare_sets(
-            "server",
-            &server_words(&old.inventory),
-            &server_words(&new.inventory),
-            &mut lines,
-        );
+        let (before, after) = (&old.inventory, &new.inventory);
+        compare_values("hook", &before.hooks, &after.hooks, &mut lines);
+        compare_values("server", &before.servers, &after.servers, &mut lines);
         compare_texts("skill", &old.skills, &new.skills, &mut lines);
         compare_texts("command", &old.commands, &new.commands, &mut lines);
         compare_files(old, new, &mut lines);
@@ -76,17 +72,26 @@ fn compare_agents(old: &VettedPlugin, new: &VettedPlugin, lines: &mut Vec<String
     lines.extend(gone.map(|name| format!("- agent {name}")));
 }
 
-fn hook_words(inventory: &PluginInventory) -> Vec<String> {
-    inventory.hooks.iter().map(ToString::to_string).collect()
-}
-
-fn server_words(inventory: &PluginInventory) -> Vec<String> {
-    inventory.servers.iter().map(ToString::to_string).collect()
-}
-
-fn compare_sets(what: &str, old: &[String], new: &[String], lines: &mut Vec<String>) {
-    lines.extend(new.iter().filter(|it| !old.contains(it)).map(|it| format!("+ {what} {it}")));
-    lines.extend(old.iter().filter(|it| !new.contains(it)).map(|it| format!("- {what} {it}")));
+/// Compares whole values: their texts are cut, and have neither environments nor headers.
+fn compare_values<T: PartialEq + Display>(
+    what: &str,
+    old: &[T],
+    new: &[T],
+    lines: &mut Vec<String>,
+) {
+    let added = new.iter().filter(|it| !old.contains(it)).map(ToString::to_string);
+    let gone = old.iter().filter(|it| !new.contains(it)).map(ToString::to_string);
+    let (added, mut gone): (Vec<String>, Vec<String>) = (added.collect(), gone.collect());
+    for text in added {
+        match gone.iter().position(|was| *was == text) {
+            Some(at) => {
+                gone.remove(at);
+                lines.push(format!("~ {what} {text}: differs in parts that this line has not"));
+            }
+            None => lines.push(format!("+ {what} {text}")),
+        }
+    }
+    lines.extend(gone.iter().map(|text| format!("- {what} {text}")));
 }
 
 fn compare_texts(what: &str, old: &[PluginText], new: &[PluginText], lines: &mut Vec<String>) {
@@ -136,4 +141,34 @@ fn compare_files(old: &VettedPlugin, new: &VettedPlugin, lines: &mut Vec<String>
     push('+', added.collect());
     push('~', changed.map(|(path, _)| path).collect());
     push('-', gone.collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_definition::plugin::{PluginServer, ServerTransport};
+
+    use super::*;
+
+    fn server(name: &str, value: &str) -> PluginServer {
+        let (command, args) = ("buoy".to_owned(), Vec::new());
+        let env = vec![("KEY".to_owned(), value.to_owned())];
+        let transport = ServerTransport::Program { command, args, env };
+        PluginServer { name: name.to_owned(), transport }
+    }
+
+    #[test]
+    fn a_server_with_another_environment_is_another_one() {
+        let compare = |old: &[PluginServer], new: &[PluginServer]| {
+            let mut lines = Vec::new();
+            compare_values("server", old, new, &mut lines);
+            lines.iter().filter_map(|line| line.split(':').next().map(str::to_owned)).collect()
+        };
+        let (old, other) = ([server("a", "1"), server("b", "1")], [server("a", "2")]);
+        let lines: Vec<String> = compare(&old, &old);
+        assert!(lines.is_empty(), "{lines:?}");
+        let lines: Vec<String> = compare(&old, &other);
+        assert_eq!(lines, ["~ server a", "- server b"]);
+        let lines: Vec<String> = compare(&other, &[server("c", "2")]);
+        assert_eq!(lines, ["+ server c", "- server a"]);
+    }
 }
