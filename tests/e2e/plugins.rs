@@ -391,6 +391,25 @@ fn a_plugin_that_was_changed_while_the_question_waited_is_not_updated() {
 }
 
 #[test]
+fn a_suspicious_file_of_a_skill_is_named_once() {
+    let world = World::new();
+    known(&world);
+    let tables = |text: &str| file(&world, "plugins/pilot/skills/tides/tables.txt", text);
+    tables("3.2 m\n4 m \u{202e}\n");
+    let said = "skills/tides/tables.txt:2: hidden-character";
+    plugins(&world, &["add", "pilot", "--yes"]).exits(0).says(said);
+    let shown = plugins(&world, &["show", "pilot", "--json"]).exits(0).json();
+    assert_eq!(shown["suspicious_files"][0]["path"], "skills/tides/tables.txt");
+    assert_eq!(shown["suspicious_files"].as_array().unwrap().len(), 1, "{shown}");
+    // An update says it of changed files only.
+    pilot(&world, "1.1.0", "Read, Grep", "Look well.");
+    tables("3.2 m\n4 m \u{202e}\n");
+    plugins(&world, &["update", "pilot", "--yes"]).exits(0).says("suspicious: nothing");
+    tables("9.9 m\n4 m \u{202e}\n");
+    plugins(&world, &["update", "pilot", "--yes"]).exits(0).says(said);
+}
+
+#[test]
 fn links_and_files_that_look_like_belljars_own_are_left_out() {
     let world = World::new();
     let source = market(&world);

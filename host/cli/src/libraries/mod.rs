@@ -37,7 +37,7 @@ use crate::setup::home::HomePaths;
 pub(crate) use fetch::{SourceFetcher, serve_helper};
 pub(crate) use gather::{CollectScope, CollectedSource, GatheredFile, LeftOutFile};
 pub(crate) use lock::{InstalledLibrary, LibraryLock};
-pub(crate) use plugin_lock::{InstalledPlugin, KnownMarket, PluginKey};
+pub(crate) use plugin_lock::{InstalledPlugin, KnownMarket, PluginKey, is_file_of_skill};
 pub(crate) use plugin_tree::{ENTRY_FILE, PluginFiles, PluginSource, read_installed, read_market};
 pub(crate) use shelf::LibraryShelf;
 pub(crate) use source::{LibrarySource, PreparedSource};

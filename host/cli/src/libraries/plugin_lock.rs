@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_definition::{LibraryName, Slug};
 use belljar_sandbox::Digest;
@@ -150,16 +150,18 @@ impl InstalledPlugin {
         self.pick_files(|path| self.commands.contains(path))
     }
 
-    /// The skills with their digests, and all files of their folders. A plugin that is one skill has its
-    /// documents beside it, which are no skills.
+    /// The skills with their digests, and all files of their folders.
     pub(crate) fn skill_files(&self) -> BTreeMap<PathBuf, Digest> {
-        self.pick_files(|path| {
-            let belongs = |skill: &PathBuf| match skill.parent() {
-                Some(folder) if !folder.as_os_str().is_empty() => path.starts_with(folder),
-                _ => path == skill || path.components().count() > 1,
-            };
-            self.skills.iter().any(belongs)
-        })
+        self.pick_files(|path| self.skills.iter().any(|skill| is_file_of_skill(path, skill)))
+    }
+}
+
+/// Whether a file is a skill's own one, or in its folder. A plugin that is one skill has its documents beside
+/// it, which are no skills.
+pub(crate) fn is_file_of_skill(path: &Path, skill: &Path) -> bool {
+    match skill.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => path.starts_with(folder),
+        _ => path == skill || path.components().count() > 1,
     }
 }
 

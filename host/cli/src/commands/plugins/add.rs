@@ -125,7 +125,7 @@ pub(super) fn show(
     report::print_rights(vetted, out);
     report::print_outside(vetted, out);
     report::print_needs(vetted, missing, out);
-    report::print_doubts(vetted, out);
+    report::print_doubts(vetted, None, out);
 }
 
 /// INV-637: a plugin's name is taken once, and is none of belljar's own words.

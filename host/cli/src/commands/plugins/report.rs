@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use belljar_definition::Grantee;
 use belljar_definition::plugin::{PluginServer, ServerTransport};
-use belljar_definition::suspicion::RULES;
+use belljar_definition::suspicion::{RULES, Suspicion};
 use belljar_policy::ShownText;
 use serde_json::{Value, json};
 
@@ -165,8 +165,13 @@ fn server_note(server: &PluginServer) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
-/// Prints suspicions, findings and what is left out.
-pub(super) fn print_doubts(vetted: &VettedPlugin, out: &TerminalOutput) {
+/// Prints suspicions, findings and what is left out. Beside an `old` version, only the suspicions of files
+/// that it does not have so.
+pub(super) fn print_doubts(
+    vetted: &VettedPlugin,
+    old: Option<&VettedPlugin>,
+    out: &TerminalOutput,
+) {
     for found in vetted.findings.iter().take(MAX_LINES) {
         let path = ShownText::new(&found.path.to_string_lossy()).to_string();
         out.print_line(format_args!("{}: {path}: {}", found.severity, found.message));
@@ -176,7 +181,9 @@ pub(super) fn print_doubts(vetted: &VettedPlugin, out: &TerminalOutput) {
         out.print_line(format_args!("left out: {}: {}", file.path, file.why));
     }
     print_rest(vetted.left_out.len(), "files left out", out);
-    let all: Vec<_> = vetted.suspicions().collect();
+    let changed = old.map(|old| vetted.changed_paths(old));
+    let is_new = |path: &str| changed.as_ref().is_none_or(|changed| changed.contains(path));
+    let all: Vec<_> = vetted.suspicions().filter(|(path, _)| is_new(path)).collect();
     if all.is_empty() {
         out.print_line("suspicious: nothing");
         return;
@@ -222,17 +229,16 @@ pub(super) fn to_json(
 ) -> Value {
     let manifest = &vetted.manifest;
     let text = |it: &PluginText| {
-        let suspicions = it.suspicions.iter();
-        let suspicions: Vec<Value> = suspicions
-            .map(|it| json!({ "line": it.line, "rule": it.rule.name, "found": it.found }))
-            .collect();
         json!({
             "name": it.name,
             "path": it.path,
             "description": it.description,
-            "suspicions": suspicions,
+            "suspicions": suspicions_json(&it.suspicions),
         })
     };
+    let suspects = vetted.suspects.iter();
+    let suspects = suspects
+        .map(|it| json!({ "path": it.path, "suspicions": suspicions_json(&it.suspicions) }));
     let hooks = vetted.inventory.hooks.iter().enumerate().map(|(number, hook)| {
         json!({
             "number": number + 1,
@@ -275,6 +281,7 @@ pub(super) fn to_json(
         "agents": vetted.agents.iter().map(agent_json).collect::<Vec<_>>(),
         "skills": vetted.skills.iter().map(text).collect::<Vec<_>>(),
         "commands": vetted.commands.iter().map(text).collect::<Vec<_>>(),
+        "suspicious_files": suspects.collect::<Vec<_>>(),
         "hooks": hooks.collect::<Vec<_>>(),
         "mcp_servers": servers.collect::<Vec<_>>(),
         "not_served": unserved.collect::<Vec<_>>(),
@@ -284,6 +291,11 @@ pub(super) fn to_json(
         "findings": vetted.findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "left_out": left_out.collect::<Vec<_>>(),
     })
+}
+
+fn suspicions_json(suspicions: &[Suspicion]) -> Vec<Value> {
+    let list = suspicions.iter();
+    list.map(|it| json!({ "line": it.line, "rule": it.rule.name, "found": it.found })).collect()
 }
 
 fn server_json(server: &PluginServer, plugin: &str) -> Value {

@@ -80,7 +80,7 @@ fn show_installed(
     report::print_rights(&vetted, out);
     report::print_outside(&vetted, out);
     report::print_needs(&vetted, &missing, out);
-    report::print_doubts(&vetted, out);
+    report::print_doubts(&vetted, None, out);
     report::warn_of_grants(&vetted.grantees, out);
     print_names(&vetted, out);
     Ok(CommandExit::Completed)

@@ -100,7 +100,7 @@ pub(super) fn run(
         out.print_line("files that were changed or removed here are put right");
     }
     report::print_needs(&new, &missing, out);
-    report::print_doubts(&new, out);
+    report::print_doubts(&new, Some(&old), out);
     report::warn_of_grants(&granted, out);
     if !ask_agreement("apply this update?", yes, "changed", out)? {
         return Ok(CommandExit::Cancelled);

@@ -1,5 +1,6 @@
 //! A plugin as if installed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use belljar_agent::Host;
@@ -13,7 +14,7 @@ use belljar_definition::{
 use belljar_policy::ShownText;
 
 use crate::commands::libraries::{SourceAgent, vet_agents};
-use crate::libraries::{GatheredFile, LeftOutFile, PluginFiles, PluginKey};
+use crate::libraries::{GatheredFile, LeftOutFile, PluginFiles, PluginKey, is_file_of_skill};
 use crate::setup::exit::Failure;
 use crate::setup::home::HomePaths;
 
@@ -30,6 +31,8 @@ pub(super) struct VettedPlugin {
     pub(super) skills: Vec<PluginText>,
     /// Its commands.
     pub(super) commands: Vec<PluginText>,
+    /// Other texts in the folders of skills, which a model reads as well, if something in them is suspicious.
+    pub(super) suspects: Vec<SuspectFile>,
     /// Files that are not taken, and parts that cannot be used.
     pub(super) left_out: Vec<LeftOutFile>,
     /// Findings about its manifest and its parts.
@@ -45,6 +48,12 @@ pub(super) struct PluginText {
     pub(super) description: String,
     /// The whole file.
     pub(super) text: String,
+    pub(super) suspicions: Vec<Suspicion>,
+}
+
+/// A file of a skill's folder with something suspicious.
+pub(super) struct SuspectFile {
+    pub(super) path: String,
     pub(super) suspicions: Vec<Suspicion>,
 }
 
@@ -95,11 +104,15 @@ pub(super) fn vet_plugin(
         }
     }
     let commands = inventory.commands.iter();
-    let commands = commands
+    let commands: Vec<PluginText> = commands
         .filter_map(|part| {
             Some(read_text(part, part.name.clone(), String::new(), tree.read(&part.path)?))
         })
         .collect();
+    let own = agents.iter().map(|agent| agent.file.path.as_str());
+    let own = own.chain(skills.iter().chain(&commands).map(|text| text.path.as_str()));
+    let parts: BTreeSet<&str> = own.collect();
+    let suspects = find_suspects(&files, &skills, &parts);
     let notable = |found: &Diagnostic| found.severity != Severity::Note;
     let findings = diagnostics.into_iter().chain(inventory.diagnostics.clone()).filter(notable);
     let findings = findings.collect();
@@ -111,6 +124,7 @@ pub(super) fn vet_plugin(
         grantees,
         skills,
         commands,
+        suspects,
         left_out,
         findings,
         files,
@@ -129,6 +143,28 @@ fn read_skill(part: &PluginPart, bytes: &[u8]) -> Result<PluginText, String> {
         }
         FileRead::Other { .. } => Err("it is no skill, for lack of frontmatter".to_owned()),
     }
+}
+
+/// The suspicious texts in the folders of skills, beside the files of parts.
+fn find_suspects(
+    files: &[GatheredFile],
+    skills: &[PluginText],
+    parts: &BTreeSet<&str>,
+) -> Vec<SuspectFile> {
+    let belongs = |path: &str| {
+        let mut skills = skills.iter().map(|skill| Path::new(&skill.path));
+        skills.any(|skill| is_file_of_skill(Path::new(path), skill))
+    };
+    let mut suspects = Vec::new();
+    for file in files.iter().filter(|file| !parts.contains(file.path.as_str())) {
+        let Ok(text) = std::str::from_utf8(&file.bytes) else { continue };
+        if belongs(&file.path) {
+            let suspicions = suspicions_of_text(text);
+            suspects.push(SuspectFile { path: file.path.clone(), suspicions });
+        }
+    }
+    suspects.retain(|file| !file.suspicions.is_empty());
+    suspects
 }
 
 fn read_text(part: &PluginPart, name: String, description: String, bytes: &[u8]) -> PluginText {
@@ -171,7 +207,18 @@ impl VettedPlugin {
             .iter()
             .flat_map(|agent| agent.suspicions.iter().map(|it| (agent.file.path.as_str(), it)));
         let texts = self.skills.iter().chain(&self.commands);
-        agents
-            .chain(texts.flat_map(|text| text.suspicions.iter().map(|it| (text.path.as_str(), it))))
+        let texts = texts.map(|text| (text.path.as_str(), &text.suspicions));
+        let others = self.suspects.iter().map(|file| (file.path.as_str(), &file.suspicions));
+        let texts = texts.chain(others);
+        agents.chain(texts.flat_map(|(path, list)| list.iter().map(move |it| (path, it))))
+    }
+
+    /// The paths of files that an earlier version does not have with this content.
+    pub(super) fn changed_paths(&self, old: &Self) -> BTreeSet<&str> {
+        let before: BTreeMap<&str, &[u8]> =
+            old.files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice())).collect();
+        let files = self.files.iter();
+        let changed = files.filter(|it| before.get(it.path.as_str()) != Some(&it.bytes.as_slice()));
+        changed.map(|file| file.path.as_str()).collect()
     }
 }
