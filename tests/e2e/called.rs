@@ -181,3 +181,32 @@ fn a_replay_makes_the_calls_of_a_command_again_and_compares_them() {
     world.file("note.txt", "another note\n");
     world.run(&["replay", "latest"]).exits(6).says("first difference: `file_read`");
 }
+
+#[test]
+fn a_workspaces_command_takes_no_name_of_a_skill_of_the_home() {
+    let world = world(
+        r#"
+      - expect: {last_user_contains: ["The home's skill.", "go now"]}
+        say: The skill's.
+      - expect: {last_user_contains: ["The workspace's own."]}
+        say: The command's.
+"#,
+    );
+    let text = "---\nname: tides\ndescription: Of the home.\n---\nThe home's skill.\n";
+    world.home_file("skills/tides/SKILL.md", text);
+    world.file(".belljar/commands/tides.md", "The workspace's text.\n");
+    world.file(".belljar/commands/theirs.md", "The workspace's own.\n");
+    let done = world.run_with_stdin(&["chat"], "/tides go now\n/theirs\n/quit\n").exits(0);
+    done.says("The skill's.").says("The command's.");
+
+    let mut editor = Editor::start(&world, &[]);
+    let place = editor.place();
+    let new = editor.call("session/new", place);
+    let session = new["sessionId"].as_str().unwrap().to_owned();
+    let offered = |it: &serde_json::Value| it["sessionUpdate"] == "available_commands_update";
+    let commands = editor.until(&session, offered).to_string();
+    assert_eq!(commands.matches("\"name\":\"tides\"").count(), 1, "{commands}");
+    assert!(commands.contains("Of the home.") && commands.contains("\"name\":\"theirs\""));
+    editor.say(&session, "/tides go now");
+    assert!(editor.words(&session).ends_with("The skill's."), "{}", editor.words(&session));
+}

@@ -7,7 +7,9 @@ use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, StopReason,
     UnstructuredCommandInput,
 };
-use belljar_agent::commands::{CommandCall, call_name, command_message, find_called};
+use belljar_agent::commands::{
+    CalledKind, CommandCall, call_name, command_message, find_called_kind, yields_to_skill,
+};
 use belljar_agent::skills::SkillCaller;
 use belljar_agent::{resolve_known, skills};
 use belljar_definition::CatalogEntry;
@@ -114,15 +116,17 @@ pub(crate) fn list_commands(door: &AcpDoor) -> SessionUpdate {
     let mut all: Vec<_> =
         OWN.iter().map(|row| command(row.name.to_owned(), row.help, row.hint)).collect();
     let commands = host.commands.catalog();
-    let is_called = |name: &str| commands.entries().iter().any(|entry| call_name(entry) == name);
-    let free = commands.entries().iter().filter(|entry| !is_own(&call_name(entry)));
+    let catalog = host.skills.catalog();
+    let called = commands.entries().iter().filter(|entry| !yields_to_skill(entry, &catalog));
+    let called: Vec<_> = called.collect();
+    let is_called = |name: &str| called.iter().any(|entry| call_name(entry) == name);
+    let free = called.iter().filter(|entry| !is_own(&call_name(entry)));
     all.extend(free.take(MAX_OFFERED).map(|entry| {
         let terms = &entry.definition.terms;
         let hint = terms.argument_hint.as_deref().unwrap_or("arguments");
         let hint = ShownText::clip_line(hint, MAX_TITLE).to_string();
         command(call_name(entry), &entry.definition.description, &hint)
     }));
-    let catalog = host.skills.catalog();
     let offered = skills::offered_skills(catalog.entries(), SkillCaller::Person);
     let free = offered.filter(|skill| {
         let name = skill.id.slug.as_str();
@@ -151,11 +155,12 @@ pub(crate) fn parse_command(door: &AcpDoor, prompt: &PromptWords) -> Option<Edit
         return Some(EditorCommand { action: CommandAction::Team(team.to_owned()), rest });
     }
     let host = door.service.current_host();
-    if find_called(&host.commands.catalog(), name).is_ok() {
+    let skills = host.skills.catalog();
+    let kind = find_called_kind(&host.commands.catalog(), &skills, name);
+    if kind == Some(CalledKind::Command) {
         let call = CommandCall { name: name.to_owned(), arguments: rest.clone() };
         return Some(EditorCommand { action: CommandAction::Called(call), rest });
     }
-    let skills = host.skills.catalog();
     let is = |skill: &&CatalogEntry<_>| skill.id.slug.as_str() == name;
     let skill = skills.entries().iter().find(is)?;
     Some(EditorCommand { action: CommandAction::Skill(skill.id.slug.to_string()), rest })

@@ -1,7 +1,8 @@
 //! What a person calls by name: a command with its arguments, and the look-up of names.
 
 use belljar_definition::{
-    AgentScope, Catalog, CatalogEntry, CatalogItem, CommandPiece, NotFound, UseTerms,
+    AgentScope, Catalog, CatalogEntry, CatalogItem, CommandDefinition, CommandPiece, NotFound,
+    SkillDefinition, UseTerms,
 };
 use belljar_policy::ShownText;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,45 @@ pub fn find_called<'c, D: CatalogItem>(
         // None, or one of two plugins: the catalogue names what there is.
         (None | Some(_), _) => catalog.find_by_name(name),
     }
+}
+
+/// The kind of what a name means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalledKind {
+    /// A command.
+    Command,
+    /// A skill.
+    Skill,
+}
+
+/// The kind of what a person calls by this name: a command of the home, or else a skill of the home that persons may
+/// call, or else any command, or else any skill. `None` = there is neither.
+///
+/// INV-657: so a workspace's command takes no name of the home's.
+pub fn find_called_kind(
+    commands: &Catalog<CommandDefinition>,
+    skills: &Catalog<SkillDefinition>,
+    name: &str,
+) -> Option<CalledKind> {
+    let skill = find_called(skills, name).ok();
+    let Ok(command) = find_called(commands, name) else { return skill.map(|_| CalledKind::Skill) };
+    let is_home = command.id.scope == AgentScope::Home;
+    let is_skill = !is_home && skill.is_some_and(is_callers_own);
+    Some(if is_skill { CalledKind::Skill } else { CalledKind::Command })
+}
+
+/// Returns whether the name of a command means a skill of the home.
+pub fn yields_to_skill(
+    command: &CatalogEntry<CommandDefinition>,
+    skills: &Catalog<SkillDefinition>,
+) -> bool {
+    // The name of a library's command has a colon, and no skill of the home has.
+    matches!(command.id.scope, AgentScope::Workspace(_))
+        && find_called(skills, command.id.slug.as_str()).is_ok_and(is_callers_own)
+}
+
+fn is_callers_own(skill: &CatalogEntry<SkillDefinition>) -> bool {
+    skill.id.scope == AgentScope::Home && skill.definition.callers.person
 }
 
 /// The name by which a person calls an entry: `NAME`, or `LIBRARY:NAME`.

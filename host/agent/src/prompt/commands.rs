@@ -10,7 +10,9 @@ use belljar_definition::{
 use belljar_policy::{ShownText, WORKSPACE};
 
 use crate::called::CalledCommand;
-pub use crate::called::{CommandCall, call_name, find_called};
+pub use crate::called::{
+    CalledKind, CommandCall, call_name, find_called, find_called_kind, yields_to_skill,
+};
 use crate::prompt::frame::{NOTICE, escape_tags};
 
 /// The tag of the frame around a stranger's command.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use belljar_agent::Host;
-use belljar_agent::commands::{CommandCall, call_name, command_message, find_called};
+use belljar_agent::commands::{
+    CalledKind, CommandCall, call_name, command_message, find_called_kind, yields_to_skill,
+};
 use belljar_agent::skills::{self, SkillCaller};
 use belljar_definition::{AgentScope, CatalogEntry, CommandDefinition};
 use belljar_policy::ShownText;
@@ -36,9 +38,9 @@ pub(super) async fn list_prompts(client: &ProtocolClient) -> Vec<Prompt> {
     let commands = Arc::clone(&host.commands);
     let _ = client.service.look_up(move |stop| commands.refresh_until(stop)).await;
     let commands = host.commands.catalog();
-    let called = commands.entries().iter().take(MAX_LISTED).map(command_prompt);
-    let called: Vec<Prompt> = called.collect();
     let catalog = host.skills.catalog();
+    let called = commands.entries().iter().filter(|entry| !yields_to_skill(entry, &catalog));
+    let called: Vec<Prompt> = called.take(MAX_LISTED).map(command_prompt).collect();
     let skills = skills::offered_skills(catalog.entries(), SkillCaller::Person).take(MAX_LISTED);
     let skills = skills
         .map(|skill| {
@@ -71,7 +73,10 @@ fn get_command(
     host: &Host,
     request: &GetPromptRequestParams,
 ) -> Option<Result<GetPromptResult, ErrorData>> {
-    find_called(&host.commands.catalog(), &request.name).ok()?;
+    let kind = find_called_kind(&host.commands.catalog(), &host.skills.catalog(), &request.name)?;
+    if kind == CalledKind::Skill {
+        return None;
+    }
     let arguments = request.arguments.as_ref();
     let arguments = arguments.and_then(|arguments| arguments.get(ARGUMENTS)?.as_str());
     let call = CommandCall {

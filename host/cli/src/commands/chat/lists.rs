@@ -1,6 +1,6 @@
 //! Prints the lists that the commands of a chat show.
 
-use belljar_agent::commands::{self, CommandCall, find_called};
+use belljar_agent::commands::{self, CalledKind, CommandCall, find_called_kind};
 use belljar_agent::skills::{SkillCaller, load_skill};
 use belljar_agent::{CallerInput, Host, ResolvedAgent, RunSpec, resolve_all, resolve_all_teams};
 use belljar_definition::Visibility;
@@ -81,13 +81,13 @@ pub(super) fn find_call<'l>(
 ) -> Option<Result<(&'l str, CallerInput), Failure>> {
     let call = CommandCall::from_line(line)?;
     host.commands.refresh();
-    if find_called(&host.commands.catalog(), &call.name).is_ok() {
+    host.skills.refresh();
+    let kind = find_called_kind(&host.commands.catalog(), &host.skills.catalog(), &call.name)?;
+    if kind == CalledKind::Command {
         let fits = commands::command_message(&host.commands, &call).map_err(Failure::usage);
         let brought = CallerInput { command: Some(call), ..CallerInput::default() };
         return Some(fits.map(|_| (line, brought)));
     }
-    host.skills.refresh();
-    find_called(&host.skills.catalog(), &call.name).ok()?;
     let loaded = load_skill(&host.skills, &call.name, SkillCaller::Person, &[]);
     let task = line.split_once(char::is_whitespace).map_or("", |(_, task)| task.trim());
     let CommandCall { name, arguments } = call;
