@@ -126,7 +126,8 @@ pub fn triggered_skills(
             let body = &skill.definition.body;
             let end = body.char_indices().nth(MAX_TRIGGERED_SKILL_CHARS).map(|(at, _)| at);
             let part = end.and_then(|end| body.get(..end)).unwrap_or(body);
-            frame_skill(skill, part, body.len() - part.len(), folders)
+            // A trigger narrows no tools, so no terms are told.
+            frame_skill(skill, "", part, body.len() - part.len(), folders)
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
@@ -171,7 +172,8 @@ fn load_text(
             };
             let body = body.unwrap_or_else(|| skill.definition.body.clone());
             let part = truncate_str(&body, MAX_SKILL_BYTES);
-            return Ok(frame_skill(skill, part, body.len() - part.len(), folders));
+            let terms = describe_terms(terms);
+            return Ok(frame_skill(skill, &terms, part, body.len() - part.len(), folders));
         }
         Ok(skill) => {
             let whose = match caller {
@@ -225,9 +227,11 @@ fn one_line(skill: &CatalogEntry<SkillDefinition>) -> String {
     ShownText::clip_line(&text, MAX_LISTED_SKILL_DESCRIPTION).to_string()
 }
 
-/// A skill's text in its frame, with the path of its folder if the agent may read the folder.
+/// The skill in its frame, of which `left` bytes are cut off, with these terms in front, and with the path of its
+/// folder if the agent reads it.
 fn frame_skill(
     skill: &CatalogEntry<SkillDefinition>,
+    terms: &str,
     body: &str,
     left: usize,
     folders: &[SkillFolder],
@@ -243,7 +247,6 @@ fn frame_skill(
         None => body.trim().to_owned(),
     };
     let beside = folder.map(describe_folder).unwrap_or_default();
-    let terms = describe_terms(&skill.definition.terms);
     let body = escape_tags(&format!("{terms}{beside}{body}"), &[FRAME, NOTICE]);
     let name = call_name(skill);
     format!("<{FRAME} name=\"{name}\" from=\"{from}\">\n{about}\n\n{body}{cut}\n</{FRAME}>")

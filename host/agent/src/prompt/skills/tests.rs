@@ -93,6 +93,16 @@ fn a_trigger_adds_its_skill_to_a_task_that_holds_it_as_words() {
 }
 
 #[test]
+fn a_triggered_skill_claims_no_terms_and_a_loaded_one_tells_its_terms() {
+    let terms = "triggers: [now]\nallowed-tools: Read\ndisallowed-tools: Bash\n";
+    let library = library(&[("a.md", skill("a", terms, "the text"))]);
+    let text = triggered_skills(&library, "do it now", &[]).unwrap();
+    assert!(text.contains("the text") && !text.contains("Until this turn ends"), "{text}");
+    let text = load_skill(&library, "a", SkillCaller::Model, &[]).unwrap();
+    assert!(text.contains("leaves you: Read") && text.contains("takes away: Bash"), "{text}");
+}
+
+#[test]
 fn triggered_skills_are_cut_and_counted() {
     let body = "ä".repeat(MAX_TRIGGERED_SKILL_CHARS + 10);
     let files: Vec<(String, String)> = (0..5)
