@@ -9,7 +9,7 @@ use belljar_definition::{AgentId, builtin_tools};
 use belljar_model::{ChatMessage, ChatRequest};
 use belljar_overlay::SessionLayers;
 use belljar_policy::{Budget, LimitsRequest};
-use belljar_work::WorkKind;
+use belljar_work::{WorkKind, WorkStopped};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -289,6 +289,9 @@ fn log_for_the_operator(error: &RunError) {
 const REFRESH_SKILLS: WorkKind =
     WorkKind { name: "looking for changed skills", time: Duration::from_secs(60) };
 
+/// The time for the look at the folders of skills, after which those found so far are used.
+const FOLDERS_TIME: Duration = Duration::from_secs(30);
+
 /// A run with what the person called for it.
 struct BroughtAlong {
     /// The host, with the folders of skills.
@@ -300,7 +303,7 @@ struct BroughtAlong {
 }
 
 /// Looks for changed skills and their folders. The look reads directories, also a stranger's; if it does not end
-/// in time, the known skills are used without their folders. `called`: skills that a person called.
+/// in time, the known skills are used with the folders found by then. `called`: skills that a person called.
 pub(crate) async fn look_for_skills(
     host: &Host,
     called: Vec<String>,
@@ -314,7 +317,7 @@ pub(crate) async fn look_for_skills(
         let catalog = skills.catalog();
         let called = called.iter().filter_map(|name| find_called(&catalog, name).ok());
         let called: Vec<AgentId> = called.map(|skill| skill.id.clone()).collect();
-        skills.find_folders(&called, stop)
+        Ok::<_, WorkStopped>(skills.find_folders(&called, &stop.with_part_timeout(FOLDERS_TIME)))
     });
     let found = tokio::select! {
         biased;

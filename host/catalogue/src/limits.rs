@@ -33,6 +33,12 @@ pub const MAX_MATERIAL_FILES: usize = 2_000;
 /// Most bytes of the other files of one skill. Digests of an installed skill's files are taken before each run.
 pub const MAX_MATERIAL_BYTES: u64 = 64 << 20;
 
+/// Most other files of all skills together, because every run looks at them.
+pub const MAX_ALL_MATERIAL_FILES: usize = 50_000;
+
+/// Most bytes of the other files of all skills together.
+pub const MAX_ALL_MATERIAL_BYTES: u64 = 512 << 20;
+
 /// The deepest folder of a skill that counts.
 pub const MAX_MATERIAL_DEPTH: usize = 8;
 

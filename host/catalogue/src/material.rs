@@ -18,8 +18,8 @@ use belljar_work::{StopSignal, WorkStopped};
 
 use crate::library::{LibraryRoot, SkillLibrary};
 use crate::limits::{
-    MAX_MATERIAL_BYTES, MAX_MATERIAL_DEPTH, MAX_MATERIAL_FILES, MAX_MATERIAL_NAMES,
-    MAX_SKILL_FOLDERS,
+    MAX_ALL_MATERIAL_BYTES, MAX_ALL_MATERIAL_FILES, MAX_MATERIAL_BYTES, MAX_MATERIAL_DEPTH,
+    MAX_MATERIAL_FILES, MAX_MATERIAL_NAMES, MAX_SKILL_FOLDERS,
 };
 use crate::tool_files::read_bounded;
 
@@ -44,16 +44,25 @@ pub struct SkillFolder {
 /// The folders of a library's skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillFolders {
-    /// The folders with other files, in the catalogue's order.
+    /// The folders with other files, in the catalogue's order, those of workspaces last.
     pub folders: Vec<SkillFolder>,
     /// The folders that are left out, with the reasons.
     pub problems: Vec<Diagnostic>,
 }
 
-/// The files of an installed library that a person agreed to, by path below the library's directory.
+/// The end of the message about the first folder that is not looked at.
+const REST: &str = "; nor those of the skills after it";
+
+/// The files that a person agreed to, of an installed library: by path below its directory.
 type AgreedFiles = BTreeMap<PathBuf, Digest>;
 
-/// The walk through the folder of one skill.
+/// The part of the bounds on all folders that is left.
+struct MaterialBudget {
+    entries: usize,
+    bytes: u64,
+}
+
+/// The look through one folder.
 struct FolderWalk<'a> {
     folder: &'a Path,
     /// The library's directory, and its agreed files; `None` = every file counts.
@@ -61,20 +70,21 @@ struct FolderWalk<'a> {
     files: BTreeSet<PathBuf>,
     bytes: u64,
     entries: usize,
+    left: &'a mut MaterialBudget,
     stop: &'a StopSignal,
 }
 
 /// The reason why a folder is left out.
 enum FolderRefusal {
-    /// The caller has given up.
-    Stopped(WorkStopped),
-    /// The folder exceeds a bound or has a file that was not agreed to.
+    /// No further folder is looked at.
+    Ended(String),
+    /// The folder is not as it has to be.
     Unfit(String),
 }
 
 impl From<WorkStopped> for FolderRefusal {
-    fn from(stopped: WorkStopped) -> Self {
-        Self::Stopped(stopped)
+    fn from(_: WorkStopped) -> Self {
+        Self::Ended("the look at the folders took too long".to_owned())
     }
 }
 
@@ -86,44 +96,50 @@ impl SkillFolder {
 }
 
 impl SkillLibrary {
-    /// Finds the folders of the skills that a model may load, and of `called`: the ids of skills called by a
-    /// person.
-    ///
-    /// # Errors
-    ///
-    /// [`WorkStopped`] once the signal is raised.
-    pub fn find_folders(
-        &self,
-        called: &[AgentId],
-        stop: &StopSignal,
-    ) -> Result<SkillFolders, WorkStopped> {
+    /// Looks at the folders of the skills that a model may load, and of `called`: skills that a person called,
+    /// by id. Once the signal is raised or a bound on all folders is reached, what was found so far is kept.
+    pub fn find_folders(&self, called: &[AgentId], stop: &StopSignal) -> SkillFolders {
         let catalog = self.catalog();
         let mut found = SkillFolders::default();
+        let mut left =
+            MaterialBudget { entries: MAX_ALL_MATERIAL_FILES, bytes: MAX_ALL_MATERIAL_BYTES };
         let readable = |skill: &&CatalogEntry<SkillDefinition>| {
             skill.definition.callers.model || called.contains(&skill.id)
         };
-        for skill in catalog.entries().iter().filter(readable) {
+        // A stranger's folders come last, so that they use up nothing before the operator's.
+        let is_foreign = |skill: &&CatalogEntry<SkillDefinition>| {
+            matches!(skill.id.scope, AgentScope::Workspace(_))
+        };
+        let (foreign, own): (Vec<_>, Vec<_>) =
+            catalog.entries().iter().filter(readable).partition(is_foreign);
+        for skill in own.into_iter().chain(foreign) {
             let Some(folder) = skill_directory(self.roots(), skill) else { continue };
+            if found.folders.len() >= MAX_SKILL_FOLDERS {
+                found.leave_out(
+                    skill,
+                    &format!("{MAX_SKILL_FOLDERS} folders of skills are read{REST}"),
+                );
+                break;
+            }
             let hidden = catalog.entries().iter().filter(|other| !readable(other));
             let looked = match hidden
                 .map(|other| other.definition.path())
                 .find(|path| path.starts_with(folder.directory))
             {
                 Some(_) => Err(FolderRefusal::Unfit("a skill in it is not for models".to_owned())),
-                None => folder.look_through(skill, stop),
+                None => folder.look_through(skill, &mut left, stop),
             };
             match looked {
                 Ok(None) => {}
-                Ok(Some(_)) if found.folders.len() >= MAX_SKILL_FOLDERS => {
-                    let why = format!("more than {MAX_SKILL_FOLDERS} skills have other files");
-                    found.leave_out(skill, &why);
-                }
                 Ok(Some(folder)) => found.folders.push(folder),
-                Err(FolderRefusal::Stopped(stopped)) => return Err(stopped),
                 Err(FolderRefusal::Unfit(why)) => found.leave_out(skill, &why),
+                Err(FolderRefusal::Ended(why)) => {
+                    found.leave_out(skill, &format!("{why}{REST}"));
+                    break;
+                }
             }
         }
-        Ok(found)
+        found
     }
 }
 
@@ -164,6 +180,7 @@ impl SkillDirectory<'_> {
     fn look_through(
         &self,
         skill: &CatalogEntry<SkillDefinition>,
+        left: &mut MaterialBudget,
         stop: &StopSignal,
     ) -> Result<Option<SkillFolder>, FolderRefusal> {
         let unfit = |error: std::io::Error| FolderRefusal::Unfit(error.to_string());
@@ -177,7 +194,7 @@ impl SkillDirectory<'_> {
         let agreed = self.root.pinned.as_deref().map(|files| (self.root.dir.as_path(), files));
         let (files, bytes, entries) = (BTreeSet::new(), 0, 0);
         let folder = self.directory;
-        let mut walk = FolderWalk { folder, agreed, files, bytes, entries, stop };
+        let mut walk = FolderWalk { folder, agreed, files, bytes, entries, left, stop };
         walk.walk_directory(folder, 0)?;
         walk.files.remove(skill.definition.path().strip_prefix(folder).unwrap_or(Path::new("")));
         if walk.files.is_empty() {
@@ -218,6 +235,11 @@ impl FolderWalk<'_> {
                 let why = format!("there are more than {MAX_MATERIAL_FILES} files");
                 return Err(FolderRefusal::Unfit(why));
             }
+            let Some(left) = self.left.entries.checked_sub(1) else {
+                let why = format!("all skills have more than {MAX_ALL_MATERIAL_FILES} other files");
+                return Err(FolderRefusal::Ended(why));
+            };
+            self.left.entries = left;
             self.visit_entry(&entry, depth)?;
         }
         Ok(())
@@ -252,6 +274,12 @@ impl FolderWalk<'_> {
             let why = format!("the files have more than {MAX_MATERIAL_BYTES} bytes");
             return Err(FolderRefusal::Unfit(why));
         }
+        let Some(left) = self.left.bytes.checked_sub(length) else {
+            let why =
+                format!("the files of all skills have more than {MAX_ALL_MATERIAL_BYTES} bytes");
+            return Err(FolderRefusal::Ended(why));
+        };
+        self.left.bytes = left;
         self.check_agreed(&path, length)?;
         self.files.insert(path.strip_prefix(self.folder).unwrap_or(&path).to_path_buf());
         Ok(())

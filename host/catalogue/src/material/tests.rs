@@ -21,7 +21,7 @@ fn skill(name: &str) -> String {
 
 /// The guest paths of the folders, and the number of messages.
 fn found(library: &SkillLibrary, called: &[AgentId]) -> (Vec<String>, usize) {
-    let found = library.find_folders(called, &StopSignal::never_raised()).unwrap();
+    let found = library.find_folders(called, &StopSignal::never_raised());
     let paths = found.folders.iter().map(|folder| folder.guest.to_string()).collect();
     (paths, found.problems.len())
 }
@@ -41,7 +41,7 @@ fn a_skill_with_other_files_has_a_folder_and_its_neighbours_none() {
     write(&dir, "skills/plain.md", &skill("plain"));
     let library = of_home(&dir);
     assert_eq!(found(&library, &[]), (vec!["/skills/a".to_owned()], 0));
-    let folders = library.find_folders(&[], &StopSignal::never_raised()).unwrap().folders;
+    let folders = library.find_folders(&[], &StopSignal::never_raised()).folders;
     assert_eq!((folders[0].files.clone(), folders[0].count), (vec!["scripts/x.py".to_owned()], 1));
     assert_eq!(folders[0].to_mount().access, MountAccess::Read);
 }
@@ -119,4 +119,38 @@ fn a_workspaces_folder_behind_a_link_is_left_out_and_its_neighbour_is_read() {
     let library = SkillLibrary::from_roots(roots, Vec::new(), (), false);
     assert!(library.catalog().find_by_name("linked").is_ok());
     assert_eq!(found(&library, &[]), (vec!["/skills/a".to_owned()], 1));
+}
+
+/// The bounds on all folders: the first are kept, and one message is about the rest.
+#[test]
+fn the_first_folders_are_kept_where_their_number_their_bytes_or_the_time_is_used_up() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..MAX_SKILL_FOLDERS + 2 {
+        write(&dir, &format!("skills/s{n}/SKILL.md"), &skill(&format!("s{n}")));
+        write(&dir, &format!("skills/s{n}/x"), "1");
+    }
+    let library = of_home(&dir);
+    let (folders, problems) = found(&library, &[]);
+    assert_eq!((folders.len(), problems), (MAX_SKILL_FOLDERS, 1));
+    let stop = StopSignal::never_raised();
+    stop.raise();
+    let stopped = library.find_folders(&[], &stop);
+    assert_eq!((stopped.folders.len(), stopped.problems.len()), (0, 1));
+
+    let (home, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(&home, "skills/z/SKILL.md", &skill("z"));
+    write(&home, "skills/z/x", "1");
+    for n in 0..10 {
+        write(&dir, &format!(".belljar/skills/a{n}/SKILL.md"), &skill(&format!("a{n}")));
+        let large = fs::File::create(dir.path().join(format!(".belljar/skills/a{n}/large")));
+        large.unwrap().set_len(MAX_MATERIAL_BYTES - 1_000).unwrap();
+    }
+    let roots = vec![
+        LibraryRoot::in_home::<SkillDefinition>(home.path()),
+        LibraryRoot::in_workspace::<SkillDefinition>(&dir.path().canonicalize().unwrap()),
+    ];
+    let library = SkillLibrary::from_roots(roots, Vec::new(), (), false);
+    let (folders, problems) = found(&library, &[]);
+    assert_eq!((folders.first().map(String::as_str), folders.len()), (Some("/skills/z"), 9));
+    assert_eq!(problems, 1);
 }
