@@ -295,11 +295,22 @@ fn has_number(part: &BodyPart<'_>, number: usize) -> bool {
     match part {
         BodyPart::Number(own) => *own == number,
         BodyPart::File(parts, _) => parts.iter().any(|part| has_number(part, number)),
-        BodyPart::Shell(text) => text.contains(&format!("${number}")),
+        BodyPart::Shell(text) => shell_has_number(text, number),
         BodyPart::Text(_)
         | BodyPart::Dollar
         | BodyPart::All
         | BodyPart::At(_)
         | BodyPart::Named(_) => false,
     }
+}
+
+/// Whether a shell command has `$N` with this number as an argument: within single quotes, `$0` is the program's own.
+fn shell_has_number(text: &str, number: usize) -> bool {
+    let mut quoted = false;
+    text.char_indices().any(|(at, c)| {
+        quoted ^= c == '\'';
+        let rest = text.get(at..).filter(|_| c == '$' && !quoted);
+        let found = rest.and_then(|rest| find_argument(rest, &[]));
+        found.is_some_and(|(part, _)| part == BodyPart::Number(number))
+    })
 }
