@@ -177,6 +177,8 @@ fn code_loads_no_skill_and_the_model_still_does_where_its_tools_are_code() {
         say: Narrowed.
 "#,
         );
+        let settings = "[models.main]\nkind = \"scripted\"\nmodel = \"script.yaml\"\n\n[grants.clerk]\ntools = [\"run_python\", \"file_read\", \"file_list\", \"use_skill\"]\n";
+        world.home_file("belljar.toml", settings);
         world.run(&["run", "--agent", "clerk", "go"]).exits(0).says("Narrowed.");
     }
 }
