@@ -7,7 +7,11 @@ use belljar_policy::ShownText;
 
 use super::vetting::{PluginText, VettedPlugin};
 use crate::commands::libraries::{agent_difference, line_difference};
+use crate::libraries::LibrarySource;
 use crate::term::out::{TerminalOutput, TextStyle};
+
+/// How the line about another source begins.
+const SOURCE: &str = "~ source: ";
 
 /// The differences between two versions of a plugin, as lines: `+` for more, `-` for less, `~` for other.
 pub(super) struct PluginDifference {
@@ -28,12 +32,21 @@ impl PluginDifference {
         Self { lines }
     }
 
+    /// Puts the change of the place that the plugin is taken from first.
+    pub(super) fn note_source(&mut self, old: &LibrarySource, new: &LibrarySource) {
+        if old.origin() != new.origin() {
+            self.lines.insert(0, format!("{SOURCE}{old} -> {new}"));
+        }
+    }
+
     pub(super) fn print_to(&self, out: &TerminalOutput) {
         for line in &self.lines {
-            let style = match line.as_bytes().first() {
-                Some(b'+') => TextStyle::Yellow,
-                Some(b'-') => TextStyle::Green,
-                _ => TextStyle::Dim,
+            let style = if line.starts_with('+') || line.starts_with(SOURCE) {
+                TextStyle::Yellow
+            } else if line.starts_with('-') {
+                TextStyle::Green
+            } else {
+                TextStyle::Dim
             };
             out.print_line(out.paint(style, line));
         }

@@ -57,9 +57,7 @@ pub(super) fn run(
     }
     let mut difference = PluginDifference::compare(&old, &new);
     let (from, to) = (&installed.source, &wanted.source.source);
-    if from.origin() != to.origin() {
-        difference.lines.insert(0, format!("~ source: {from} -> {to}"));
-    }
+    difference.note_source(from, to);
     let granted = new.list_new_grantees(&old);
     let nothing = difference.lines.is_empty() && whole;
     let apply = || {
