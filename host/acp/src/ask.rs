@@ -70,7 +70,7 @@ impl ChosenOption {
         }
     }
 
-    /// Converts an answer to a decision about a call. Anything that is not clearly a yes is a no.
+    /// Converts an answer to a decision about a call. A closed question is cancelled; any other answer that is not clearly a yes is a no.
     pub(crate) fn to_approval(&self) -> Approval {
         match (self, self.option_word()) {
             (Self::Cancelled, _) => Approval::Cancelled,

@@ -37,8 +37,9 @@ impl ServerProgram {
         self.digest.as_deref()
     }
 
-    /// Sets the digest that an accepted address contains. Returns false if the address belongs to another
-    /// command.
+    /// Takes the digest from `address`, the address at which the program's tools were accepted (see
+    /// [`Self::digest_address`]). Returns false, and sets nothing, if it has another command line or no valid
+    /// digest.
     pub(crate) fn with_accepted(self, address: &str) -> (Self, bool) {
         let digest = address.rsplit_once(DIGEST).filter(|(line, _)| *line == self.command_line);
         let digest = digest.map(|(_, digest)| digest);

@@ -26,8 +26,9 @@ pub struct Reasoning {
 /// The reasoning fields of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallFields {
-    /// The position of the call in its answer, from 0.
+    /// The position of the call among the calls of the model's answer, from 0.
     pub(crate) call: usize,
+    /// The fields to send back with the call, for example Gemini's `extra_content`.
     pub(crate) fields: Map<String, Value>,
 }
 

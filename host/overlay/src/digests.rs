@@ -46,7 +46,9 @@ impl DigestQueue {
         Self { shared: Arc::new(DigestShared { state, idle, bases }) }
     }
 
-    /// Adds an open file to the queue of files to digest. `seen` is the state of the file when opened.
+    /// Queues an open file for a digest by the background thread, which is started if none runs. A file above
+    /// [`LARGEST`] gets no digest; if the queue is full, the digest is made at once. `seen` is the state of the
+    /// file when opened.
     pub(super) fn add_file(&self, seen: LowerState, file: File) {
         if seen.size > LARGEST {
             return;

@@ -154,7 +154,8 @@ impl AgentScene {
         Ok(self.run_spec(self.spec_for_agent(agent, task)?).await)
     }
 
-    /// Runs an agent as described by `spec`.
+    /// Runs an agent as described by `spec`. Then the witness searches what the models were sent, the events
+    /// and the outcome for leaked secrets.
     pub async fn run_spec(&self, spec: RunSpec) -> Outcome {
         let kept = Arc::clone(&self.events);
         let sink = EventSink::with_listener(move |event| lock_recovered(&kept).push(event.clone()));

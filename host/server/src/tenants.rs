@@ -104,7 +104,7 @@ impl TenantCheck {
 }
 
 impl TenantServices {
-    /// Creates the set of services, in which no tenant is open yet.
+    /// Starts with no open tenant. `opener` opens each on first use; `outward` then also hides its host paths.
     pub(crate) fn new(
         opener: Arc<dyn TenantOpener>,
         registry: Registry,

@@ -109,7 +109,7 @@ pub(crate) trait AgentEffects: Send + Sync {
         permit: ToolPermit,
     ) -> Result<(), CallRefusal>;
 
-    /// Stores that these subagents are about to start, and announces them to watchers.
+    /// Records in the store that these subagents are about to start, and announces them to watchers.
     async fn announce_children(
         &self,
         agent: &CallExecutor<'_>,
@@ -121,8 +121,8 @@ pub(crate) trait AgentEffects: Send + Sync {
     /// The id for the background subagent that a call starts, for example `bg-1`.
     fn background_id(&self, agent: &CallExecutor<'_>, call: PlacedCall<'_>) -> String;
 
-    /// Returns whether the call's subagent moved to the background while the call waited, by the journal.
-    /// `None` = not in the journal.
+    /// Looks up in the journal whether the call's subagent was moved to the background. `None` = the journal
+    /// does not have the call's result.
     fn was_left(&self, _: PlacedCall<'_>) -> Option<bool> {
         None
     }

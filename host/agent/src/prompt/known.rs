@@ -58,9 +58,9 @@ pub(crate) fn known_files_block(
     Some(text)
 }
 
-/// INV-521: returns whether `path` is the same file for parent and child. A child does not learn even the
-/// name of a file that it may not read, for example in an inner mount that only the parent has, or in the
-/// parent's overlay when the child reads the directory beneath.
+/// INV-521: returns whether `path` is the same file for parent and child, so that a child does not learn even
+/// the name of a file that it may not read. Not the same, for example: a file in an inner mount that only the
+/// parent has, or a directory that the parent sees through an overlay and the child without one.
 fn is_same(parent: &Rights, child: &Rights, path: &str) -> bool {
     match (mount_of(parent, path), mount_of(child, path)) {
         (Some(its), Some(own)) => {

@@ -165,7 +165,8 @@ impl CallComparer<'_> {
         }
     }
 
-    /// Makes a call. In a replay a call has no outside effect, so no person is asked.
+    /// Makes a call. No person is asked, because a replayed call has no outside effect. Exception: with
+    /// `--network`, a call of a tool that uses the network keeps its permit as it is.
     async fn make_call(
         &self,
         agent: &CallExecutor<'_>,

@@ -28,7 +28,7 @@ impl BuildFile {
         Self { name, bytes, mapped: OnceLock::new() }
     }
 
-    /// The name of the file in the library directory.
+    /// The file's name, without its directory; see [`library_directory`].
     pub(crate) fn file_name(&self) -> &'static str {
         self.name
     }

@@ -28,11 +28,12 @@ pub(crate) struct ConfigLock {
 }
 
 impl ConfigLock {
-    /// Waits for the lock of this file.
+    /// Locks the directory of the file `path`, and waits while another process has it locked. If the directory
+    /// does not exist yet, nothing is locked.
     ///
     /// # Errors
     ///
-    /// Where another process changes it for longer than such a change takes.
+    /// When another process still has the lock after [`WAIT`], or the directory cannot be opened or locked.
     pub(crate) fn lock_file(path: &Path) -> Result<Self, Failure> {
         let held = match File::open(path.parent().unwrap_or(Path::new("."))) {
             Ok(directory) => Some(wait_for_lock(directory, path)?),

@@ -7,7 +7,7 @@ use crate::yaml::{YamlNode, YamlValue};
 /// The meaning of a value for its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueMeaning {
-    /// No value.
+    /// Null, or a text with nothing in it.
     Nothing,
     Yes,
     No,

@@ -72,7 +72,7 @@ pub(super) fn find_swallowed_field(
     None
 }
 
-/// The first lines of a field and its nested fields.
+/// Adds to `lines` the number of the line on which a field's key stands, and those of its nested fields.
 fn lines_of((key, node): &(YamlKey, YamlNode), lines: &mut BTreeSet<u32>) {
     lines.insert(key.at.line);
     let mut left = vec![node];
@@ -165,7 +165,8 @@ fn is_field_value(key: &str, value: &str, joint: &str, known: &KnownTools) -> bo
     }
 }
 
-/// Whether a text consists only of tools' names, separated by commas.
+/// Whether a value consists only of tools' names, separated by commas. `joint` is the mark between the key and
+/// the value, one of [`JOINTS`].
 fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
     let value = value.trim_start_matches(['[', '{', '(']).trim_end_matches([']', '}', ')']);
     let bare =
@@ -175,7 +176,7 @@ fn names_tools(value: &str, joint: &str, known: &KnownTools) -> bool {
         let name = bare(entry);
         entry.text.trim() == "*" || !name.contains(' ') && find_named_tools(&name, known).is_known
     };
-    // After a blank alone, a capital distinguishes a name from a word.
+    // If only a blank joins key and value, the line may be prose, so each name needs a capital or a `_`.
     let capital = |entry: &NameEntry| {
         bare(entry).starts_with(|c: char| c.is_uppercase()) || bare(entry).contains('_')
     };

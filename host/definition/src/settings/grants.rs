@@ -24,11 +24,11 @@ pub struct GrantSpec {
     /// Tools in addition to those without this section, each with its permission. Only a grant of the home
     /// file may have additional tools, and never beside `tools`.
     pub add_tools: BTreeMap<ToolName, CallPermission>,
-    /// The mounts.
+    /// The directories that the agent's tools see.
     pub mounts: Option<Vec<MountSpec>>,
-    /// The hosts.
+    /// The network hosts that the agent may reach.
     pub hosts: Option<Vec<HostRule>>,
-    /// The secrets.
+    /// The names of the secrets that the host may join to the agent's requests.
     pub secrets: Option<BTreeSet<SecretName>>,
     /// The limits, field by field.
     pub limits: LimitsRequest,

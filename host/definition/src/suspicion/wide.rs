@@ -84,7 +84,8 @@ impl RequestKinds {
         asks
     }
 
-    /// Adds the kind of one requested tool.
+    /// Notes what a requested tool can do: write files, run a shell or use the network. Other tools add
+    /// nothing.
     fn add_tool(&mut self, name: &str) {
         match name {
             "file_write" | "file_edit" => self.write = true,

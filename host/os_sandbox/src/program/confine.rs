@@ -13,7 +13,8 @@ const LEAST_LANDLOCK: u32 = 3;
 /// kernel a program may signal itself only.
 const SCOPES_SIGNALS: u32 = 6;
 
-/// The directories of the system's programs and libraries, of which [`KEPT_OUT`] is left out.
+/// The system's directories of programs and libraries. A confined program may read and run the files in
+/// them, except in the directories of [`KEPT_OUT`].
 const PROGRAMS: &[&str] = &["/bin", "/gnu/store", "/lib", "/lib64", "/nix/store", "/sbin", "/usr"];
 
 /// Directories inside of readable ones that contain settings, data and keys of services: of software that

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 /// The time for which a state is valid, while a person answers.
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
-/// The most used states remembered for a tenant until they expire. INV-391: a tenant at this limit must wait
-/// until a state expires, and no other tenant waits.
+/// The maximum number of a tenant's used states, each remembered until it expires so that it is not accepted
+/// twice. INV-391: a tenant at this limit must wait until a state expires, and no other tenant waits.
 const MAX_USED: usize = 16_384;
 
 /// Used states, each with the time at which it expires.
@@ -27,7 +27,7 @@ pub(crate) struct SealedStates {
     used: Mutex<HashMap<String, Used>>,
     /// The time for which a state is valid.
     lasts: Duration,
-    /// The most used states of a tenant; see [`MAX_USED`].
+    /// The maximum number of used states remembered for a tenant: [`MAX_USED`], except in tests.
     most: usize,
 }
 

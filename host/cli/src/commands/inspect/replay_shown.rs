@@ -71,7 +71,7 @@ fn sort_by_agent(replayed: &EndedReplay) -> Vec<&ReplayedCall> {
     calls
 }
 
-/// Prints a row for each call with its result.
+/// Prints a table of the replayed calls: for each, how its result compares with the stored one, and why.
 fn print_table(replayed: &EndedReplay, out: &TerminalOutput) {
     if replayed.calls.is_empty() {
         return;

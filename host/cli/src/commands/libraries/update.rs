@@ -157,7 +157,7 @@ fn is_agreed(library: &InstalledLibrary, file: &GatheredFile) -> bool {
     digest.is_some_and(|digest| *digest == Digest::hash_bytes(&file.bytes))
 }
 
-/// The agreed files that are still unchanged on disk.
+/// The installed files, without those that were changed or removed since a person agreed to them.
 fn on_disk(library: &InstalledLibrary, places: &HomePaths) -> CollectedSource {
     let dir = places.libraries_directory().join(&library.directory);
     let mut collected = CollectedSource::default();

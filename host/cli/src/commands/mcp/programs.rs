@@ -69,7 +69,8 @@ pub(super) fn review_program(
     offer.store_if_agreed(&difference, accept, (of, operator), &directory, out).map(Some)
 }
 
-/// Starts the program; returns its digest, and the tools that exactly this program has listed.
+/// Computes the digest of the server's program, starts the program and lists its tools; returns both. If
+/// the digest changes before the start, the program is not started, so the tools belong to the digest.
 fn list_program_tools(
     server: &Arc<Server>,
     host: &Host,

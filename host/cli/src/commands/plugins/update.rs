@@ -108,7 +108,8 @@ pub(super) fn run(
     Ok(CommandExit::Completed)
 }
 
-/// Where an installed plugin is to be taken from now: for one of a marketplace, where that lists it now.
+/// The source from which an installed plugin is updated: the one that its marketplace lists now. Without a
+/// marketplace, or if it was forgotten, the source of the installation.
 fn wanted_again(
     key: &PluginKey,
     installed: &InstalledPlugin,

@@ -64,10 +64,12 @@ fn not_run(error: &dyn std::error::Error) -> Failure {
 /// The words in SQLite's error for a full disk.
 const DISK_IS_FULL: &str = "disk is full";
 
-/// An ended run, and the store that has it.
+/// A run that is over, and its store, which is still to be closed.
 pub(crate) struct SavedRun {
     store: Store,
+    /// Whether the outcome is stored.
     ended: bool,
+    /// The amount of the run's changes in overlays.
     changed: Option<ChangeStat>,
 }
 

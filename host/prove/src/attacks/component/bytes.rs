@@ -92,7 +92,7 @@ async fn load_truncated(arena: &Arena) -> Stopped {
     none_loaded(arena, all).await
 }
 
-/// Attack `component-past-the-size`: the attacker is a working tool with 64 MB of padding.
+/// Attack `component-past-the-size`: the attacker is a valid tool, padded beyond the accepted 64 MiB.
 async fn load_padded(arena: &Arena) -> Stopped {
     let padding = build_section(forge::CUSTOM, &[vec![1, b'x'], vec![0; 64 << 20]].concat());
     not_loaded(arena, append_sections(&PLAIN.unpack_bytes(), &[padding])).await

@@ -205,8 +205,8 @@ async fn two_lengths(stage: &ServerStage) -> Stopped {
     expect_raw_refused(stage, text, &[400]).await
 }
 
-/// Attack with two requests in one: the server must refuse the whole, or read the chunks and close the
-/// connection; the second request must never be answered.
+/// Attack `server-smuggle-chunks`: the attacker states both a length and chunks for one body, and a second
+/// request follows the last chunk. The first request must be refused, and the second never answered.
 async fn smuggle_in_chunks(stage: &ServerStage) -> Stopped {
     let text = format!(
         "POST /v1/agents/validate HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\ncontent-type: application/json\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nDELETE /v1/sessions HTTP/1.1\r\nhost: {0}\r\nauthorization: Bearer {1}\r\nconnection: close\r\n\r\n",

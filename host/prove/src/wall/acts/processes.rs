@@ -37,7 +37,8 @@ fn make_process<const N: usize>(number: i64, arguments: [RawArgument; N]) -> Don
     Ok(made)
 }
 
-/// The clock id of another process, which is made of its inverted process id.
+/// The id of a process's CPU-time clock, for `clock_gettime`, as Linux encodes it: the inverted process id,
+/// then three bits for the kind of clock (2 = the time by the scheduler).
 fn clock_of(process: i32) -> i64 {
     i64::from((!process) << 3 | 2)
 }

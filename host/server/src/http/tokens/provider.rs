@@ -88,7 +88,8 @@ impl JwtVerifier for SignatureCheck {
 }
 
 impl Verifier<Vec<u8>> for SignatureCheck {
-    /// Verifies a signature. A key of another form than the algorithm's is an error too.
+    /// Verifies a signature. Also an error: the key is not encoded as the algorithm needs it (RSA: modulus and
+    /// exponent; curves: bytes).
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let checked = match (&self.how, self.key.kind()) {
             (SignatureMethod::Rsa(how), DecodingKeyKind::RsaModulusExponent { n, e }) => {

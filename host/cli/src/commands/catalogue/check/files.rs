@@ -25,7 +25,7 @@ const FILES_FOR_A_THREAD: usize = 64;
 /// The folder with git's own files, which has no agents.
 const GIT: &str = ".git";
 
-/// The files to check: the file itself, or the `.md` files below a directory, sorted by path.
+/// The files to check: the file itself, or the files below a directory that may hold an agent, sorted by path.
 pub(crate) fn find_agent_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);

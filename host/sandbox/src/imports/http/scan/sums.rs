@@ -11,7 +11,7 @@ pub(crate) struct RollingSums {
     groups: Vec<SumGroup>,
 }
 
-/// The texts of one length.
+/// The texts to find that have the same length, so one rolling window serves them all.
 struct SumGroup {
     length: usize,
     /// The base to the power of the length: the factor of the byte that leaves the window.
