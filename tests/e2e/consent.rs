@@ -129,6 +129,8 @@ fn a_large_source_is_one_screen_and_hides_nothing_wide_or_suspicious() {
     let one = world.run(&["agents", "list", "--library", "lib"]);
     assert!(one.stdout.lines().count() >= 230);
     world.run(&["agents", "list", "--verbose"]).says("sly29");
+    let none = world.run(&["agents", "list", "--library", "nope"]).exits(2);
+    none.complains("no library `nope` with agents").complains("belljar agents libraries");
 }
 
 #[test]

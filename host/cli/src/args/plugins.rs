@@ -91,8 +91,8 @@ pub(crate) struct ConnectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginAddArgs {
-    /// The plugin: `NAME@MARKET`, `NAME` of any known marketplace, or a directory, a local git
-    /// repository or an archive
+    /// The plugin: `NAME@MARKET`, `NAME` of any known marketplace, or a source: `github:owner/repo`, an
+    /// https address, `npm:PACKAGE`, a directory, a git repository or an archive
     pub(crate) plugin: String,
     /// The folder of the source that holds the plugin [default: the source itself]
     #[arg(long, value_name = "FOLDER")]
@@ -121,7 +121,8 @@ pub(crate) struct MarketplacesArgs {
 pub(crate) enum MarketplacesCommand {
     /// Add a marketplace: its list is kept, and none of its plugins is installed
     Add {
-        /// A directory, a local git repository or an archive with `.claude-plugin/marketplace.json`
+        /// A source with `.claude-plugin/marketplace.json`: `owner/repo`, an https address, `npm:PACKAGE`, a
+        /// directory, a git repository or an archive
         source: PathBuf,
         /// The branch, tag or commit of a git repository [default: what is checked out]
         #[arg(long, value_name = "REV")]

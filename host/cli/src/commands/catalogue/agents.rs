@@ -102,6 +102,12 @@ fn list_agents(
     let places = &whose.places;
     let listing = AgentListing::from_host(&host, places, wanted).map_err(not_found)?;
     let agents = &listing.agents;
+    if let (ListedAgents::Library(name), true) = (wanted, agents.is_empty()) {
+        let name = ShownText::clip_line(name, 160);
+        let list = of.format_command("belljar agents libraries");
+        return Err(Failure::usage(format!("no library `{name}` with agents is installed"))
+            .with_hint(format!("`{list}` lists the installed ones")));
+    }
     if json {
         let rows: Vec<Value> = agents.iter().map(agent_summary).collect();
         out.print_json(&rows)?;

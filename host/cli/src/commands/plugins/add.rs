@@ -56,7 +56,8 @@ pub(super) fn run(
             show(&vetted, &wanted, revision.as_deref(), &missing, out);
         }
         return Err(Failure::usage(format!("there is nothing in the plugin{what}")).with_hint(
-            "a plugin has `agents/`, `skills/`, `commands/`, `hooks/hooks.json` or `.mcp.json`",
+            "a plugin has `agents/`, `skills/`, `commands/`, `hooks/hooks.json` or `.mcp.json`; \
+             `belljar marketplaces add` takes a list of plugins",
         ));
     }
     if !args.json {
