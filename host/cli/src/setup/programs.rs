@@ -48,10 +48,11 @@ pub(crate) fn known_programs(
 ) -> Vec<KnownProgram> {
     let own = [Some(&*places.home), Some(&*places.cache), settings.server.data.as_deref(), data];
     let own: Vec<PathBuf> = own.into_iter().flatten().map(resolve_links).collect();
+    let installed = resolve_links(&places.libraries_directory());
     let written = WrittenDirectories::from_settings(settings, places, written);
     let known = |(name, setting): (&String, &McpProgram)| KnownProgram {
         program: belljar_catalogue::broker_program(name, setting),
-        environment: outside_of_own(setting, &own)
+        environment: outside_of_own(setting, &own, &installed)
             .and_then(|()| outside_of_written(name, setting, &written))
             .and_then(|()| make_environment(setting, settings, values)),
     };
@@ -64,9 +65,14 @@ fn resolve_links(path: &Path) -> PathBuf {
 }
 
 /// INV-323: an error if the program may read or write belljar's own files: those that decide about agents,
-/// sessions, or keys.
-fn outside_of_own(setting: &McpProgram, own: &[PathBuf]) -> Result<(), String> {
-    for directory in setting.read.iter().chain(&setting.write) {
+/// sessions, or keys. The files of one installed plugin, a folder of `installed`, decide nothing and may be
+/// read: `belljar plugins connect` names this folder for the plugin's server.
+fn outside_of_own(setting: &McpProgram, own: &[PathBuf], installed: &Path) -> Result<(), String> {
+    let read = setting.read.iter().filter(|directory| {
+        let place = resolve_links(directory);
+        place.parent() != Some(installed) || !place.is_dir()
+    });
+    for directory in read.chain(&setting.write) {
         let place = resolve_links(directory);
         if own.iter().any(|own| own.starts_with(&place) || place.starts_with(own)) {
             return Err(format!(
@@ -412,7 +418,7 @@ mod tests {
     fn a_program_that_would_reach_what_is_belljars_own_is_never_started() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        for root in ["set/tenants", "named/tenants"] {
+        for root in ["set/tenants", "named/tenants", "home/libraries/one/deep"] {
             std::fs::create_dir_all(at(root)).unwrap();
         }
         let (set, named) = (at("set"), at("named"));
@@ -431,6 +437,8 @@ mod tests {
                 let why = known(&at(own), access).unwrap_err();
                 assert!(why.contains("belljar's own"), "{own}: {why}");
             }
+            assert!(known(&at("home/libraries"), access).is_err(), "all plugins, and their list");
+            assert!(known(&at("home/libraries/one/deep"), access).is_err(), "a part of one");
             assert!(known(dir.path(), access).is_err(), "what holds it");
             assert!(known(Path::new("/"), access).is_err());
             assert_eq!(
@@ -439,6 +447,9 @@ mod tests {
                 "the neighbour"
             );
         }
+        let plugin = at("home/libraries/one");
+        assert_eq!(known(&plugin, "read"), Ok(ProgramEnvironment::default()), "a plugin's folder");
+        assert!(known(&plugin, "read-write").is_err());
     }
 
     #[cfg(unix)]
