@@ -31,8 +31,8 @@ const BESIDE_FROM: usize = 2 << 20;
 /// the time of a first call. Smaller code is packed, at half the size.
 const IN_PLACE_FROM: usize = 8 << 20;
 
-/// The file ending of a component that stays compressed: large, and seldom used. The component is compiled at
-/// its first use, and a release installs its code beside the program.
+/// The file ending of a component that stays compressed, because it is large and seldom used. It is compiled
+/// at its first use, and a release installs its machine code beside the program.
 const COMPRESSED: &str = ".wasm.zst";
 
 /// Writes the source file `embedded.rs` with the tables of all embedded files.

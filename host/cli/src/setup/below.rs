@@ -86,7 +86,7 @@ impl DirectoryHandle {
         &self.path
     }
 
-    /// The whole file, if it has at most `limit` bytes; `None` = missing.
+    /// Reads a whole file; an error if it has more than `limit` bytes; `None` = missing.
     ///
     /// # Errors
     ///

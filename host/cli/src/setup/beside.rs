@@ -1,6 +1,6 @@
-//! Machine code that a release keeps in a separate file, in `lib/belljar` beside the program's `bin`, so that
-//! the program stays small. The code runs where it is mapped, with all rights of the process, so the file has
-//! to belong to somebody who could have replaced the program as well.
+//! Machine code in a separate file of a release, in `lib/belljar` beside the program's `bin`, so that the
+//! program stays small. The code runs in this process with all its rights, so the file must belong to a user
+//! who could have replaced the program as well.
 
 use std::fs::{File as Opened, Metadata};
 use std::os::unix::fs::MetadataExt as _;

@@ -6,8 +6,8 @@
 //!                                                             ──> by the operator's word (`data`)
 //! ```
 //!
-//! Every file that could be executed or imported counts as a program, whatever the settings claim. If neither
-//! place nor content decides, the operator's word does.
+//! Every file that could be executed or imported counts as a program, even if the settings declare it as
+//! data. Only if neither the argument's place nor the file's content decides, the declaration counts.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

@@ -33,7 +33,7 @@ impl ConfigLock {
     ///
     /// # Errors
     ///
-    /// When another process still has the lock after [`WAIT`], or the directory cannot be opened or locked.
+    /// When another process holds the lock for longer than a change of the file takes.
     pub(crate) fn lock_file(path: &Path) -> Result<Self, Failure> {
         let held = match File::open(path.parent().unwrap_or(Path::new("."))) {
             Ok(directory) => Some(wait_for_lock(directory, path)?),

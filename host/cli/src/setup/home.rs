@@ -233,7 +233,7 @@ pub(crate) fn not_written(what: &str, path: &Path, error: &io::Error) -> Failure
 /// The advice for a full disk.
 pub(crate) const FULL: &str = "make room there, or name another home with `BELLJAR_HOME=DIR`";
 
-/// Makes a directory that only its owner may enter, with its parents.
+/// Makes a directory and its missing parents, which only their owner may enter.
 pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -288,7 +288,7 @@ pub(crate) fn read_workspace_config(places: &HomePaths) -> Result<Option<String>
     }
 }
 
-/// Reads the operator's configuration, unless others could have written it; `None` = missing.
+/// Reads the operator's configuration; an error if other users could have written it; `None` = missing.
 pub(crate) fn read_own_config(path: &Path) -> Result<Option<String>, Failure> {
     let opened = open_file(path);
     if let Ok(file) = &opened {

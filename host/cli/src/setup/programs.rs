@@ -522,7 +522,7 @@ mod tests {
         }
     }
 
-    /// INV-493.
+    /// INV-493: a file that may be code must not be writable; a file declared as data may be.
     #[cfg(unix)]
     #[test]
     fn data_where_it_is_written_is_no_program_and_what_may_be_code_is_refused() {

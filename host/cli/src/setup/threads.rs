@@ -6,8 +6,8 @@
 const PLANNED: u64 = 100_000_000;
 
 /// Makes this thread, and all later threads and programs from it, yield to threads that serve waiting
-/// clients. Work after an answer would otherwise delay the client's reading. Without support by the system,
-/// nothing changes. Call it before the OS sandbox is up, which refuses the call.
+/// clients. Work after an answer would otherwise delay the client's reading. If the system does not support
+/// this, nothing changes. Must be called before the OS sandbox is raised, which refuses the call.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe interface has these calls")]
 pub(crate) fn give_way() {

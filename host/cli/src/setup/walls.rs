@@ -1,8 +1,8 @@
 //! Raises the OS sandbox (also called the wall) of this process, decides its gaps, and reports about it.
 //!
-//! The wall goes up once, before there is a runtime or any other thread, in every command that runs a tool.
-//! The gaps are the union of all agents' grants, because a process has one wall for all agents. Outside work
-//! is started by the broker.
+//! The OS sandbox is raised once, before there is a runtime or any other thread, in every command that runs a
+//! tool. Its gaps are the union of all agents' grants, because a process has one OS sandbox for all agents.
+//! Programs outside of it are started by the broker.
 
 use std::ffi::OsString;
 use std::fs;

@@ -217,7 +217,7 @@ impl SavedSession {
         Ok(past)
     }
 
-    /// The id of the session; `None` before its first turn.
+    /// The session's id; `None` before the first turn.
     pub fn session_id(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.session.as_str())
     }

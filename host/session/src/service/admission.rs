@@ -1,7 +1,7 @@
 //! The jars of the whole host, shared fairly by the tenants. A turn begins when there is room for the largest
 //! number of jars that it may use at a time, so that no turn has to wait in its middle.
 //!
-//! Tenants alternate in the queue, one waiting turn each: a tenant with a thousand waiting turns delays
+//! Each tenant has its own queue, and the queues take turns: a tenant with a thousand waiting turns delays
 //! another tenant's first turn by one turn.
 
 use std::collections::VecDeque;

@@ -78,8 +78,8 @@ pub(super) enum StoredWork {
 }
 
 impl Service {
-    /// Stores the message, the placeholder of its answer and the line of the audit log, and runs the turn in a
-    /// new task. When `begin` returns, all of them outlive the process; a caller who goes away meanwhile
+    /// Stores the message, the placeholder of its answer and the line of the audit log, and runs the turn in
+    /// a new task. When `begin_turn` returns, the three are on disk. A caller who drops the future meanwhile
     /// changes nothing.
     pub async fn begin_turn(&self, request: TurnRequest) -> Result<RunningTurn, ServiceError> {
         let service = self.clone();

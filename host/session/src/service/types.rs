@@ -54,9 +54,10 @@ pub enum TurnKind {
 pub struct TurnRequest {
     /// The kind of the turn. Default: a turn of a conversation; the other kinds begin a new session.
     pub kind: TurnKind,
-    /// The session; `None` = a new one.
+    /// The session in which the turn begins, by id; `None` = a new session.
     pub session: Option<String>,
-    /// The agent or the team of a new session, by name; `None` = `general-purpose`. A session keeps its own.
+    /// The agent or the team of a new session, by name; `None` = `general-purpose`. Must be `None` for an
+    /// existing session, which keeps its agent.
     pub agent: Option<String>,
     /// The model of a new session, by name or alias; `None` = the agent's own.
     pub model: Option<String>,
@@ -102,7 +103,7 @@ pub struct HeadEdit {
 pub struct StoredTurnOf {
     /// The turn. An unfinished turn has the known part of the outcome.
     pub turn: Turn,
-    /// True if the turn is the last one of its session.
+    /// True if this is the last turn of the session.
     pub is_last: bool,
 }
 

@@ -6,8 +6,8 @@
 //!                                             └──> not valid     ──> the one before stays, and the log says so
 //! ```
 //!
-//! A turn, with its subagents, keeps the version in force at its beginning to the end. For example, a removed
-//! grant still holds for running turns.
+//! A turn, with its subagents, keeps the version that was in force when it began. For example, a running turn
+//! still has the rights of a grant that was removed meanwhile.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};

@@ -39,7 +39,7 @@ async fn look(service: &Service, session: &str) -> Look {
     Look { task, ended }
 }
 
-/// INV-412.
+/// INV-412: a turn or a decision that needs the session ends a running look.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_gives_way_to_a_message_and_to_a_decision() {
     let questions = questions_with(LIMITS).await;
@@ -61,7 +61,7 @@ async fn a_look_gives_way_to_a_message_and_to_a_decision() {
     service.look_at(&turn.session, |_| Ok(())).await.unwrap();
 }
 
-/// INV-412.
+/// INV-412: a look ends when its caller, its session or the service ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_ends_with_its_caller_its_session_and_its_service() {
     let questions = questions_with(LIMITS).await;
@@ -116,7 +116,7 @@ async fn looks_of_many_sessions_take_no_thread_from_a_turn() {
     }
 }
 
-/// INV-413.
+/// INV-413: the audit log has a line for the first canceller only, and none if no turn runs.
 #[tokio::test]
 async fn who_cancels_again_and_where_nothing_runs_writes_no_line() {
     let questions = questions_with(LIMITS).await;
@@ -141,7 +141,7 @@ async fn who_cancels_again_and_where_nothing_runs_writes_no_line() {
     assert_eq!((lines("turn_cancelled").await, lines("subagent_cancelled").await), (1, 0));
 }
 
-/// INV-530.
+/// INV-530: reading files for a caller ends when the caller no longer waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_at_files_ends_with_whoever_asked_for_it() {
     let questions = questions_with(LIMITS).await;

@@ -550,7 +550,7 @@ async fn a_turn_begins_with_its_line_in_the_audit_log_and_goes_on_without_its_ca
     assert_eq!(begun(&questions.store).await.len(), 2);
 }
 
-/// INV-304.
+/// INV-304: a turn of an agent or a team beside conversations counts in the limits of all turns.
 #[tokio::test]
 async fn an_agent_or_a_team_beside_conversations_is_below_the_limits_of_every_turn() {
     let limits = ServiceLimits { concurrent_turns: 1, queued_turns: 0, ..LIMITS };

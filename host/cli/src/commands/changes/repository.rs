@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path of a directory in its repository; empty for the top of one, or outside of any.
+/// The path of a directory from the top of its git repository; empty if the directory is the top, or in no
+/// repository.
 ///
 /// `git apply` takes the paths of a patch from the top of the repository even if started below, and silently
 /// skips a file outside of its starting directory.

@@ -1,7 +1,7 @@
 //! `belljar prove`: attacks this machine's belljar, and shows the result of each attack.
 //!
-//! Attacks on the sandbox run without the OS sandbox, which must not hide gaps of the sandbox; attacks on the
-//! OS sandbox run in children, behind it; attacks on the server and on the editors' agent run against
+//! Attacks on the sandbox run without the OS sandbox, which could hide gaps of the sandbox. Attacks on the OS
+//! sandbox run in children behind it. Attacks on the server and on the agent for editors run against
 //! processes started like every `belljar serve` and `belljar acp`.
 
 use std::path::PathBuf;

@@ -27,8 +27,9 @@ pub(super) struct ClientEntry {
     pub(super) for_all: bool,
 }
 
-/// The entry that starts this program for a workspace, with the home and the cache of this process. A client that
-/// reads a file of its project has the entry there: an entry of one project holds in no other.
+/// The entry with which a client starts this program for a workspace, with the home and the cache of this
+/// process. If the client has a settings file in each project, the entry is written there, so that it counts
+/// for that project only.
 pub(super) fn client_entry(
     client: McpClient,
     program: &Path,
