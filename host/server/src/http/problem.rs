@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 200;
 /// The longest time that `Retry-After` names.
 const MAX_WAIT: Duration = Duration::from_secs(300);
 
-/// The kind of a problem: a row of the table [`KINDS`].
+/// The kind of a problem: a row of the table `KINDS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the table says it")]
 pub enum ProblemKind {
