@@ -17,12 +17,8 @@ use crate::report::Row;
 /// Entries of a large installation: 2,000 agents, 500 skills, 300 tools.
 const ENTRIES: usize = 2_800;
 
-/// The most tasks, and the entries among which the right one has to be.
-const TASKS: usize = 200;
+/// The entries among which the right one has to be.
 const FIRST: usize = 3;
-
-/// Searches for the median.
-const SEARCHES: usize = 200;
 
 /// What the index is told in the place of what a corpus does not fill.
 const SUBJECTS: [&str; 14] = [
@@ -60,9 +56,9 @@ struct Task {
     text: String,
 }
 
-/// The rows of this part.
-pub(crate) async fn rows(root: &Path) -> anyhow::Result<Vec<Row>> {
-    let (mut entries, tasks) = read_corpus(&root.join("../shared/corpus"));
+/// The rows of this part: at most `searches` tasks, each searched for once.
+pub(crate) async fn rows(root: &Path, searches: usize) -> anyhow::Result<Vec<Row>> {
+    let (mut entries, tasks) = read_corpus(&root.join("../shared/corpus"), searches);
     let public = entries.len();
     fill(&mut entries);
     let begun = Instant::now();
@@ -71,15 +67,18 @@ pub(crate) async fn rows(root: &Path) -> anyhow::Result<Vec<Row>> {
     let index = TextIndex::build(prepared).await?;
     let built = begun.elapsed();
     let all: Vec<usize> = (0..entries.len()).collect();
-    let mut times = Vec::new();
-    for n in 0..SEARCHES {
-        let words = match tasks.get(n % tasks.len().max(1)) {
+    let (mut times, mut right) = (Vec::new(), 0);
+    for n in 0..searches.min(if tasks.is_empty() { searches } else { tasks.len() }) {
+        let task = tasks.get(n);
+        let words = match task {
             Some(task) => task.text.clone(),
             None => format!("what is slow about {}?", SUBJECTS[n % SUBJECTS.len()]),
         };
         let begun = Instant::now();
-        index.find_entries(&words, &all, FIRST).await?;
+        let found = index.find_entries(&words, &all, FIRST).await?;
         times.push(begun.elapsed());
+        let mut names = found.iter().filter_map(|place| entries.get(*place));
+        right += usize::from(task.is_some_and(|task| names.any(|entry| entry.name == task.name)));
     }
     let mut rows = vec![
         Row::new(
@@ -95,12 +94,6 @@ pub(crate) async fn rows(root: &Path) -> anyhow::Result<Vec<Row>> {
         ));
         return Ok(rows);
     }
-    let mut right = 0;
-    for task in &tasks {
-        let found = index.find_entries(&task.text, &all, FIRST).await?;
-        let names = found.iter().filter_map(|place| entries.get(*place));
-        right += usize::from(names.into_iter().any(|entry| entry.name == task.name));
-    }
     let share = right * 100 / tasks.len();
     let row = Row::new(
         format!("the right agent among the first three, of {} ({public} public)", entries.len()),
@@ -114,8 +107,8 @@ fn to_index_entry(SearchEntry { name, about, more, .. }: &SearchEntry) -> IndexE
     IndexEntry { name: name.clone(), about: about.clone(), more: more.clone() }
 }
 
-/// The agents of a folder, each name and description once, and the tasks of their examples.
-fn read_corpus(folder: &Path) -> (Vec<SearchEntry>, Vec<Task>) {
+/// The agents of a folder, each name and description once, and at most `most` tasks of their examples.
+fn read_corpus(folder: &Path, most: usize) -> (Vec<SearchEntry>, Vec<Task>) {
     let mut files = Vec::new();
     list_files(folder, &mut files);
     files.sort();
@@ -133,8 +126,8 @@ fn read_corpus(folder: &Path) -> (Vec<SearchEntry>, Vec<Task>) {
         entries.push(SearchEntry::new(EntryKind::Agent, name, &agent.description, body));
     }
     // Every n-th, so that no library has all of them.
-    let step = tasks.len().div_ceil(TASKS).max(1);
-    (entries, tasks.into_iter().step_by(step).take(TASKS).collect())
+    let step = tasks.len().div_ceil(most).max(1);
+    (entries, tasks.into_iter().step_by(step).take(most).collect())
 }
 
 fn list_files(folder: &Path, files: &mut Vec<PathBuf>) {

@@ -51,6 +51,8 @@ struct Times {
     kills: usize,
     /// WebSocket clients, idle and active.
     watchers: (usize, usize),
+    /// Searches of the index of agents, skills and tools.
+    searches: usize,
 }
 
 /// The parts that can be asked for by themselves.
@@ -86,6 +88,7 @@ const FULL: Times = Times {
     seconds: 60,
     kills: 200,
     watchers: (2000, 200),
+    searches: 200,
 };
 const QUICK: Times = Times {
     stores: 300,
@@ -98,6 +101,7 @@ const QUICK: Times = Times {
     seconds: 3,
     kills: 10,
     watchers: (100, 20),
+    searches: 20,
 };
 
 #[tokio::main]
@@ -213,7 +217,7 @@ async fn rows(part: &str, times: &Times) -> anyhow::Result<Vec<Row>> {
             stores::live_jars(many, times.jars).await?
         }
         "runs" => vec![runs::scripted(root, times.runs).await?],
-        "find" => find::rows(root).await?,
+        "find" => find::rows(root, times.searches).await?,
         "delegation" => delegation::rows(root, times.children, times.calls.min(1000)).await?,
         "neighbours" => neighbours::rows(times.calls.min(1000)).await?,
         "interval" => interval::rows(times.starts).await.map_err(stores::plain)?,
